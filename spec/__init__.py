@@ -1,0 +1,1 @@
+"""What is true: the executable specification, in pure numpy."""

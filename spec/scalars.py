@@ -1,0 +1,106 @@
+"""What the spec needs of a scalar: numpy's own operators, and three helpers that numpy lacks.
+
+An array is either a float array or an object array of scalars of one interpretation (Fraction, Arb ball,
+sympy expression, solver term). ``np.exp`` and the arithmetic operators already dispatch on the elements
+of an object array. Python's ``if`` and numpy's comparisons do not, so they are written once, here. An
+element may offer ``select`` (a condition), ``le`` and ``maximum`` (an ordered scalar); nothing else is asked of it.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Shaped
+
+Array = Shaped[np.ndarray, "..."]
+
+
+def is_symbolic(x: Array) -> bool:
+    """True when the elements of ``x`` are scalars of an interpretation and not machine numbers."""
+    return x.dtype == object
+
+
+def _select_one(condition: Any, yes: Any, no: Any) -> Any:
+    return condition.select(yes, no) if hasattr(condition, "select") else (yes if condition else no)
+
+
+_select = np.frompyfunc(_select_one, 3, 1)
+
+
+def select(condition: Array, yes: Array | float, no: Array | float) -> Array:
+    """``yes`` where ``condition`` holds, else ``no``; the branch not taken has no influence.
+
+    >>> select(np.array([True, False]), np.array([1.0, np.nan]), 0.0).tolist()
+    [1.0, 0.0]
+    """
+    if is_symbolic(condition):
+        return np.asarray(_select(condition, yes, no), dtype=object)
+    return np.where(condition, yes, no)
+
+
+def at_most(a: Array, b: Array) -> Array:
+    """Elementwise a <= b, kept as a term where an operand is symbolic.
+
+    >>> at_most(np.array([1, 3]), np.array([2, 2])).tolist()
+    [True, False]
+    """
+    if is_symbolic(np.asarray(a)) or is_symbolic(np.asarray(b)):
+        return np.asarray(np.less_equal(a, b, dtype=object))
+    return np.less_equal(a, b)
+
+
+def any_of(condition: Array) -> Array:
+    """Disjunction along the last axis, which is kept with length 1."""
+    if is_symbolic(condition):
+        return np.asarray(np.bitwise_or.reduce(condition, axis=-1, keepdims=True), dtype=object)
+    return np.any(condition, axis=-1, keepdims=True)
+
+
+def maximum(a: Array, b: Array) -> Array:
+    """Elementwise maximum; 0 for scalars without an order (see ``row_max``)."""
+    if not (is_symbolic(a) or is_symbolic(b)):
+        return np.maximum(a, b)
+    return np.asarray(np.frompyfunc(_maximum_one, 2, 1)(a, b), dtype=object)
+
+
+def _maximum_one(a: Any, b: Any) -> Any:
+    return a.maximum(b) if hasattr(a, "maximum") else 0
+
+
+def row_max(scores: Array, allowed: Bool[np.ndarray, "..."] | Array) -> Array:
+    """Largest allowed score of each row, shape ``[..., 1]``; 0 for a row with none allowed.
+
+    It only keeps ``exp`` in range: softmax does not depend on it (claim ``softmax.shift_invariant``), so
+    it is 0 for scalars without an order, such as sympy expressions. Blocked scores, NaN included, never enter.
+
+    >>> row_max(np.array([[1.0, 9.0], [2.0, 3.0]]), np.array([[True, False], [False, False]])).tolist()
+    [[1.0], [0.0]]
+    """
+    if not is_symbolic(scores):
+        top = np.max(scores, axis=-1, keepdims=True, where=np.asarray(allowed, dtype=bool), initial=-np.inf)
+        return np.where(any_of(np.broadcast_to(allowed, scores.shape)), top, np.zeros_like(top))
+    zero = np.zeros((*scores.shape[:-1], 1), dtype=object)
+    if scores.size == 0 or not hasattr(scores.flat[0], "maximum"):
+        return zero
+    seen, top = np.zeros_like(zero), zero
+    seen[...] = False
+    for j in range(scores.shape[-1]):
+        s, ok = scores[..., j : j + 1], np.broadcast_to(allowed, scores.shape)[..., j : j + 1]
+        better = select(_as_object(seen), maximum(top, s), s)
+        top = select(_as_object(ok), better, top)
+        seen = _as_object(seen) | _as_object(ok)
+    return top
+
+
+def _as_object(x: Array) -> Array:
+    return np.asarray(x, dtype=object)
+
+
+def total(x: Array) -> Array:
+    """Sum along the last axis, kept with length 1; 0 for an empty axis."""
+    if is_symbolic(x) and x.shape[-1] > 0:
+        parts = [x[..., j : j + 1] for j in range(x.shape[-1])]
+        return np.asarray(reduce(np.add, parts), dtype=object)
+    return np.sum(x, axis=-1, keepdims=True)

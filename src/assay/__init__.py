@@ -1,0 +1,1 @@
+"""assay: does this kernel compute what the mathematics says, and how do we know?"""
