@@ -74,7 +74,7 @@ def expand_kv(x: Shaped[np.ndarray, "B Hkv S W"], heads: int) -> Shaped[np.ndarr
     return x[:, [kv_head(h, heads, kv_heads) for h in range(heads)]]
 
 
-def _collapse_kv(x: Shaped[np.ndarray, "B H S W"], kv_heads: int) -> Shaped[np.ndarray, "B Hkv S W"]:
+def collapse_kv(x: Shaped[np.ndarray, "B H S W"], kv_heads: int) -> Shaped[np.ndarray, "B Hkv S W"]:
     """Adjoint of ``expand_kv``: sum over the query heads of a group."""
     batch, heads, keys, width = x.shape
     if heads == kv_heads:
@@ -207,7 +207,7 @@ def attention_backward(
     ds = softmax_backward(weights, da, allowed)
     dq = contract(ds, allowed, expand_kv(k, heads)) * factor
     dk = contract(np.swapaxes(ds, -1, -2), across, q) * factor
-    return AttentionGradients(dq, _collapse_kv(dk, kv_heads), _collapse_kv(dv, kv_heads))
+    return AttentionGradients(dq, collapse_kv(dk, kv_heads), collapse_kv(dv, kv_heads))
 
 
 def flash_attention(

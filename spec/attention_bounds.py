@@ -1,0 +1,173 @@
+"""Error bounds of attention and its gradients: |computed - exact| <= bound elementwise, for any summation order and tiling.
+
+Notation: |X| is taken elementwise; n is the number of visible keys of a row; u, eta, tau as in ``arithmetic``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from assay.spec.arithmetic import FORMATS, Arithmetic, gamma
+from assay.spec.attention import (
+    AttentionGradients,
+    K,
+    Q,
+    V,
+    attention_scores,
+    collapse_kv,
+    default_scale,
+    expand_kv,
+    visible,
+)
+from assay.spec.scalars import Array
+from assay.spec.softmax import masked_softmax
+from assay.spec.softmax_bounds import REFERENCE_SLACK, rescale_error, weight_error
+
+
+class _Weights(NamedTuple):
+    """Exact weights of every pair, and what is known of the computed ones. All [B, H, L, S] but the last two [B, H, L, 1]."""
+
+    allowed: Array
+    exact: Array
+    relative: Array
+    error: Array
+    loss: Array
+    count: Array
+
+
+def _weights(q: Q, k: K, mask: Array | None, scale: float | None, arithmetic: Arithmetic, rules: dict[str, Any]) -> _Weights:
+    """Weights and their error.
+
+    A score is a dot product of D terms, scaled (on the result, or on q and k by its root: at most 4 roundings), plus a bias:
+    ds <= gamma_{D+4} |scale| |q||k| + 3 u_mid |scale| |q||k| + u (|s| + |bias|). The exponential's argument adds u |s - m| for the
+    subtraction and, in forms that take exp2 or that keep the logarithm of the mass, 3u (|s| + |m| + ln n + 1).
+    A score that may overflow the accumulation format makes the whole row unknown.
+    """
+    allowed = visible(q, k, mask=mask, **rules)
+    scores = np.where(allowed, attention_scores(q, k, mask, scale), 0.0)
+    exact = masked_softmax(scores, allowed)
+    count = np.count_nonzero(allowed, axis=-1, keepdims=True)
+    factor = default_scale(q.shape[3]) if scale is None else scale
+    magnitude = np.matmul(np.abs(q), np.swapaxes(np.abs(expand_kv(k, q.shape[1])), -1, -2))
+    top = np.max(np.where(allowed, scores, -np.inf), axis=-1, keepdims=True, initial=-np.inf)
+    top = np.where(count > 0, top, 0.0)
+    u, mid = arithmetic.u_acc, arithmetic.u_mid
+    shifted = np.abs(scores - top)
+    product = magnitude * abs(factor)
+    biased = 0.0 if mask is None or mask.dtype == bool else np.where(np.isneginf(mask), 0.0, np.abs(mask))
+    exponent = (gamma(q.shape[3] + 4, u) + 3.0 * mid) * product + (u + mid) * (np.abs(scores) + biased)
+    exponent = exponent + (u + mid) * shifted + 3.0 * u * (np.abs(scores) + np.abs(top) + np.log1p(count))
+    exponent = exponent + arithmetic.tau_acc * (q.shape[3] + 1)
+    limit = min(FORMATS[arithmetic.accumulate].max, FORMATS[arithmetic.intermediate].max)
+    too_big = np.maximum(magnitude, np.maximum(product, np.abs(scores) + biased)) * (1 + 2.0**-6) >= limit
+    exponent = np.where(allowed, np.where(too_big, np.inf, exponent), 0.0)
+    span = np.max(np.where(allowed, shifted, 0.0), axis=-1, keepdims=True, initial=0.0)
+    rescale = rescale_error(span, k.shape[2], arithmetic)
+    relative, error = weight_error(exact, exponent, rescale, count, arithmetic)
+    relative = np.where(allowed, relative, 0.0)
+    loss = np.sum(exact * relative, axis=-1, keepdims=True)
+    return _Weights(allowed, exact, relative, np.where(allowed, error, 0.0), loss, count)
+
+
+def _finite(x: Array) -> Array:
+    """Non-finite entries count as 0: where they are visible the result itself is not finite and no bound applies."""
+    return np.where(np.isfinite(x), x, 0.0)
+
+
+def _cap(bound: Array, values: Array, loss: Array) -> Array:
+    """Where the weights are not known to better than 1/2, the output is still a weighted mean of the values.
+
+    Computed weights are positive and sum to 1 within rounding, so the output is off by no more than the spread of the values.
+    """
+    hopeless = ~(loss <= 0.5)
+    if not hopeless.any():
+        return bound
+    if values.shape[-2] == 0:
+        return bound
+    spread = np.max(values, axis=-2, keepdims=True) - np.min(values, axis=-2, keepdims=True)
+    spread = spread + 0.25 * np.max(np.abs(values), axis=-2, keepdims=True)
+    # An overflow inside the row can make anything of it.
+    return np.where(np.isfinite(loss), np.where(hopeless, spread, bound), np.inf)
+
+
+def attention_bound(
+    q: Q, k: K, v: V, *, arithmetic: Arithmetic, mask: Array | None = None, scale: float | None = None, **rules: Any
+) -> Array:
+    """Bound on |computed - exact| for ``attention``, [B, H, L, Dv].
+
+    With a_j the relative error of the unnormalised weights, the quotient sum e_j (1 + a_j) v_j / sum e_j (1 + a_j) differs from o by
+    sum w_j a_j (v_j - o) / (1 - A) <= (sum w_j a_j |v_j| + A |o|) / (1 - A), A = sum w_j a_j: errors common to a row cancel.
+    The sums of n terms add gamma_{n+3} (sum w |v| + |o|), stored weights u_mid of the same, the output one storage rounding.
+    Rows without a visible key are exactly zero and have bound 0.
+    """
+    with np.errstate(all="ignore"):
+        w = _weights(q, k, mask, scale, arithmetic, rules)
+        values = _finite(expand_kv(v, q.shape[1]))
+        out = np.matmul(w.exact, values)
+        mass = np.matmul(w.exact, np.abs(values))
+        tilt = np.matmul(w.exact * w.relative, np.abs(values)) + w.loss * np.abs(out)
+        order = gamma(w.count + 3, arithmetic.u_acc) + 2.0 * arithmetic.u_mid
+        error = tilt / (1.0 - np.minimum(w.loss, 0.5)) + order * (mass + np.abs(out))
+        reach = np.matmul(w.allowed.astype(values.dtype), np.abs(values))
+        error = error + 2.0 * arithmetic.tau_acc * (reach + np.abs(out) * w.count + w.count)
+        error = _cap(error, values, w.loss)
+        error = error * (1.0 + arithmetic.u_store) + arithmetic.u_store * np.abs(out) + arithmetic.tau_store
+        error = np.where(np.abs(out) + error >= FORMATS[arithmetic.storage].max, np.inf, error)
+        return np.where(w.count > 0, error * REFERENCE_SLACK, 0.0)
+
+
+def attention_backward_bound(
+    q: Q, k: K, v: V, cotangent: Array, *,
+    arithmetic: Arithmetic, mask: Array | None = None, scale: float | None = None, **rules: Any,
+) -> AttentionGradients:
+    """Bounds on |computed - exact| for dQ, dK, dV of ``attention_backward``.
+
+    With dw the bound on the weights, P = dO V^T and |P| <= |dO||V|^T: dP <= (gamma_{Dv+1} + 2 u_mid) |dO||V|^T.
+    The row sum d = sum w P, also computed as dO . O from a stored O, is off by
+    sum (dw + w (gamma_{n+Dv+2} + u_store + u_mid)) |dO||V|^T + sum w dP. So dS = w (P - d) is off by
+    dw (|P| + |d|) + (w + dw)(dP + dd + (3u + 3 u_mid)(|P| + |d|)). The three products add gamma over the length of each sum
+    (times the group size where query heads share a key head), and one storage rounding for each query head summed.
+    """
+    with np.errstate(all="ignore"):
+        w = _weights(q, k, mask, scale, arithmetic, rules)
+        heads, kv_heads = q.shape[1], k.shape[1]
+        factor = abs(default_scale(q.shape[3]) if scale is None else scale)
+        qs, ks, vs, g = (_finite(np.abs(x)) for x in (q, expand_kv(k, heads), expand_kv(v, heads), cotangent))
+        error = w.error + (arithmetic.u_store + arithmetic.u_mid) * w.exact
+        ds, ds_error = _score_gradient(w, error, _finite(cotangent), _finite(expand_kv(v, heads)), arithmetic)
+        group = heads // max(kv_heads, 1)
+        sums = (w.count, q.shape[2] * group)
+        order = [gamma(n + 5, arithmetic.u_acc) + 4.0 * arithmetic.u_mid for n in sums]
+        tau = arithmetic.tau_acc * 4.0
+        dq = factor * (np.matmul(ds_error + tau, ks) + order[0] * np.matmul(ds, ks))
+        dq = dq + arithmetic.u_store * factor * np.matmul(ds, ks) + tau
+        down, down_error = (np.swapaxes(x, -1, -2) for x in (ds, ds_error + tau))
+        dk = factor * (np.matmul(down_error, qs) + (order[1] + arithmetic.u_store) * np.matmul(down, qs)) + tau
+        up, up_error = (np.swapaxes(x, -1, -2) for x in (w.exact, error + tau))
+        dv = np.matmul(up_error, g) + (order[1] + arithmetic.u_store) * np.matmul(up, g) + tau
+        largest = FORMATS[arithmetic.storage].max
+        grads = (dq, collapse_kv(dk, kv_heads), collapse_kv(dv, kv_heads))
+        stored = [(x * (1 + arithmetic.u_store) + arithmetic.tau_store) * REFERENCE_SLACK for x in grads]
+        reach = (factor * np.matmul(ds, ks), collapse_kv(factor * np.matmul(down, qs), kv_heads), collapse_kv(np.matmul(up, g), kv_heads))
+        return AttentionGradients(*(np.where(r + x >= largest, np.inf, x) for r, x in zip(reach, stored, strict=True)))
+
+
+def _score_gradient(
+    w: _Weights, error: Array, cotangent: Array, values: Array, arithmetic: Arithmetic
+) -> tuple[Array, Array]:
+    """|dS| and the bound on its error, both [B, H, L, S], 0 at blocked pairs."""
+    across = np.swapaxes(values, -1, -2)
+    size = np.where(w.allowed, np.matmul(np.abs(cotangent), np.abs(across)), 0.0)
+    exact = np.where(w.allowed, np.matmul(cotangent, across), 0.0)
+    width = cotangent.shape[-1]
+    u, mid = arithmetic.u_acc, arithmetic.u_mid
+    product = (gamma(width + 1, u) + 2.0 * mid) * size
+    mean = np.sum(w.exact * exact, axis=-1, keepdims=True)
+    order = gamma(w.count + width + 2, u) + arithmetic.u_store + mid
+    mean_error = np.sum((error + w.exact * order) * size + w.exact * product, axis=-1, keepdims=True)
+    spread = np.abs(exact) + np.abs(mean)
+    total = error * spread + (w.exact + error) * (product + mean_error + 3.0 * (u + mid) * spread)
+    total = total + arithmetic.tau_acc * (2.0 + spread)
+    return w.exact * np.abs(exact - mean), np.where(w.allowed, total, 0.0)
