@@ -33,7 +33,8 @@ class Layout:
 class Call:
     """One evaluation of an op.
 
-    inputs      arrays by name, in the op's order, already in the dtype under test (masks: bool or that dtype)
+    inputs      arrays by name, in the op's order, already in the dtype under test (masks: bool or
+                that dtype)
     attributes  causal, offset, window, scale, ...: only those that differ from the op's default
     cotangents  by output name; when given, gradients of all differentiable inputs are wanted
     mode        one of the contract's modes
@@ -54,7 +55,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is no value. ``type`` is the exception's class name, ``trace`` its traceback (for the report)."""
+    """Why there is no value. ``type`` is the exception's class name, ``trace`` its traceback (for
+    the report).
+    """
 
     kind: FailureKind
     message: str

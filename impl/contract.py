@@ -1,4 +1,6 @@
-"""What a backend declares of itself. Declarations are not evidence: some are checked, all are printed."""
+"""What a backend declares of itself. Declarations are not evidence: some are checked, all are
+printed.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +28,25 @@ class Contract:
     dtypes             element types that it takes, best first
     device             torch device string, or "cpu"
     provider           who computes ("numpy", "ATen", "own Triton kernel", ...)
-    accumulate         format of products and sums; None: float32 for 16-bit types, else the dtype itself
-    intermediate       format in which scores and weights are kept between stages; None: as ``accumulate``
+    accumulate         format of products and sums; None: float32 for 16-bit types, else the dtype
+                       itself
+    intermediate       format in which scores and weights are kept between stages; None: as
+                       ``accumulate``
     reduction          "fixed": the summation order does not depend on other dimensions
     exp_ulps           error of its exponential in ulps of ``accumulate``
     exponential        "exp2" when scores are multiplied by log2(e) first
-    block_sizes        tile sizes along queries and keys; sizes around their multiples are drawn more often
+    block_sizes        tile sizes along queries and keys; sizes around their multiples are drawn
+                       more often
     subnormals         False: may flush them to zero
     deterministic      the same call gives the same bits
     empty_row          what a query without visible key gets
-    blocked_nonfinite  "propagates": NaN and inf at blocked positions may reach outputs (the weaker promise)
+    blocked_nonfinite  "propagates": NaN and inf at blocked positions may reach outputs (the weaker
+                       promise)
     batch_invariant    "bitwise": a row's bits do not depend on its batch
     grouped_heads      takes fewer key/value heads than query heads
     value_width        takes values of another width than keys
-    causal_alignment   "offset": takes an offset; "square": causal only where L = S; else the corner of the triangle
+    causal_alignment   "offset": takes an offset; "square": causal only where L = S; else the corner
+                       of the triangle
     masks              kinds of mask that it takes
     gradients          derivatives are offered
     modes              ways to call it that must agree; every property runs in each
@@ -78,15 +85,17 @@ class Contract:
         _each("masks", self.masks, get_args(MaskKind), may_be_empty=True)
         for field, valid in _CHOICES.items():
             if getattr(self, field) not in valid:
-                raise ValueError(f"{field}={getattr(self, field)!r} is not valid; valid: {sorted(valid)}")
+                raise ValueError(
+                    f"{field}={getattr(self, field)!r} is not valid; valid: {sorted(valid)}"
+                )
         for field in ("accumulate", "intermediate"):
             value = getattr(self, field)
             if value is not None and value not in FORMATS:
                 raise ValueError(f"{field}={value!r} is not a format; valid: {sorted(FORMATS)}")
         if not self.modes or any(size < 1 for size in self.block_sizes) or self.exp_ulps < 0:
             raise ValueError(
-                f"modes={self.modes!r} must not be empty, block_sizes={self.block_sizes!r} must be positive "
-                f"and exp_ulps={self.exp_ulps!r} at least 0"
+                f"modes={self.modes!r} must not be empty, block_sizes={self.block_sizes!r} must be "
+                f"positive and exp_ulps={self.exp_ulps!r} at least 0"
             )
 
     def arithmetic(self, dtype: str) -> Arithmetic:

@@ -1,5 +1,6 @@
-"""An experiment: the calls to make and what must hold of their replies. Data only, so that it can be judged,
-shrunk, stored, replayed and written out as a script with one and the same meaning."""
+"""An experiment: the calls to make and what must hold of their replies. Data only, so that it can
+be judged, shrunk, stored, replayed and written out as a script with one and the same meaning.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,14 @@ import numpy as np
 from assay.impl.call import Call
 
 Aspect = Literal[
-    "shape", "dtype", "inputs_unchanged", "guard_zones", "fresh_output", "global_state", "memory", "witness"
+    "shape",
+    "dtype",
+    "inputs_unchanged",
+    "guard_zones",
+    "fresh_output",
+    "global_state",
+    "memory",
+    "witness",
 ]
 
 
@@ -34,7 +42,9 @@ class Subject:
 
 @dataclass(frozen=True)
 class Close:
-    """|subject - want| <= bound elementwise. A bound of 0 asks for equality (-0 equals 0); a NaN or infinity wanted must be there."""
+    """|subject - want| <= bound elementwise. A bound of 0 asks for equality (-0 equals 0); a NaN or
+    infinity wanted must be there.
+    """
 
     subject: Subject
     want: np.ndarray
@@ -76,7 +86,9 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Clean:
-    """The runner's observation ``aspect`` of call ``call`` must be clean; ``limit`` bytes for memory."""
+    """The runner's observation ``aspect`` of call ``call`` must be clean; ``limit`` bytes for
+    memory.
+    """
 
     call: int
     aspect: Aspect

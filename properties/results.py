@@ -7,7 +7,13 @@ from typing import Any, Literal
 
 Verdict = Literal["held", "violated", "crashed", "hung", "flaky", "unsupported", "inconclusive"]
 VERDICTS: tuple[Verdict, ...] = (
-    "held", "violated", "crashed", "hung", "flaky", "unsupported", "inconclusive",
+    "held",
+    "violated",
+    "crashed",
+    "hung",
+    "flaky",
+    "unsupported",
+    "inconclusive",
 )
 BAD: frozenset[Verdict] = frozenset({"violated", "crashed", "hung", "flaky"})
 Class = Literal["functional", "numerical"]
@@ -38,7 +44,8 @@ class Finding:
     summary   the case in a few words: "T=5 offset=1"
     hint      blame hint, or ""
     score     error / bound; infinity for exact claims
-    picture   arrays for the report by name ("mask", "error", "got", "want"), at most two-dimensional, as nested lists
+    picture   arrays for the report by name ("mask", "error", "got", "want"), at most
+              two-dimensional, as nested lists
     examples  examples run up to the first failure;  shrink_seconds: time spent making it small
     known     reason from known.toml when the finding is expected, else ""
     """
@@ -66,7 +73,8 @@ class Finding:
 class Cell:
     """What became of one cell.
 
-    reason    why it is unsupported or inconclusive, or in what way a held claim is weaker ("contract declares ...")
+    reason    why it is unsupported or inconclusive, or in what way a held claim is weaker
+              ("contract declares ...")
     worst     greatest score seen;  scores: all scores, thinned to at most 200, for the plot
     grade     "bitwise" | "within bound" | "exact" | "weaker promise" for a held cell
     """
@@ -85,7 +93,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Result:
-    """One campaign: configuration, versions, cells. ``finished`` is False when it was stopped or out of budget."""
+    """One campaign: configuration, versions, cells. ``finished`` is False when it was stopped or
+    out of budget.
+    """
 
     campaign: str
     started: str

@@ -1,4 +1,4 @@
-"""The arithmetic that an error bound assumes: formats, unit roundoffs, gamma_n = n u / (1 - n u)."""
+"""The arithmetic that an error bound assumes: formats, roundoffs, gamma_n = n u / (1 - n u)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,9 @@ class Arithmetic:
         for field in ("storage", "accumulate", "intermediate"):
             value = getattr(self, field)
             if value not in FORMATS:
-                raise ValueError(f"{field}={value!r} is not a known format; valid: {sorted(FORMATS)}")
+                raise ValueError(
+                    f"{field}={value!r} is not a known format; valid: {sorted(FORMATS)}"
+                )
         if self.exp_ulps < 0 or self.block < 0:
             raise ValueError(
                 f"exp_ulps={self.exp_ulps!r} and block={self.block!r} must not be negative"

@@ -50,16 +50,21 @@ def kv_head(h: int, heads: int, kv_heads: int) -> int:
 def _check(q: Q, k: K, v: V) -> None:
     if q.ndim != 4 or k.ndim != 4 or v.ndim != 4:
         raise ValueError(
-            f"q, k and v must have 4 axes [batch, heads, length, width], got shapes {q.shape}, {k.shape}, {v.shape}"
+            "q, k and v must have 4 axes [batch, heads, length, width], "
+            f"got shapes {q.shape}, {k.shape}, {v.shape}"
         )
     if q.shape[3] != k.shape[3]:
         raise ValueError(f"width of q ({q.shape[3]}) must equal width of k ({k.shape[3]})")
     if k.shape[:3] != v.shape[:3]:
-        raise ValueError(f"batch, heads and length of k {k.shape[:3]} must equal those of v {v.shape[:3]}")
+        raise ValueError(
+            f"batch, heads and length of k {k.shape[:3]} must equal those of v {v.shape[:3]}"
+        )
     if q.shape[0] != k.shape[0]:
         raise ValueError(f"batch of q ({q.shape[0]}) must equal batch of k ({k.shape[0]})")
     if (k.shape[1] == 0) != (q.shape[1] == 0) or (k.shape[1] and q.shape[1] % k.shape[1]):
-        raise ValueError(f"heads of q ({q.shape[1]}) must be a multiple of heads of k ({k.shape[1]})")
+        raise ValueError(
+            f"heads of q ({q.shape[1]}) must be a multiple of heads of k ({k.shape[1]})"
+        )
 
 
 def expand_kv(x: Shaped[np.ndarray, "B Hkv S W"], heads: int) -> Shaped[np.ndarray, "B H S W"]:
@@ -93,10 +98,15 @@ def visible(
 ) -> Bool[np.ndarray, "B H L S"]:
     """Which key each query may see: the boolean mask, the causal rule and the window together.
 
-    A boolean ``mask`` has True where attention is allowed; a float mask is added to the scores and blocks where it is -inf.
+    A boolean ``mask`` has True where attention is allowed; a float mask is added to the scores and
+    blocks where it is -inf.
     """
     queries, keys = q.shape[2], k.shape[2]
-    hard = mask if mask is None or mask.dtype in (np.dtype(bool), np.dtype(object)) else ~np.isneginf(mask)
+    hard = (
+        mask
+        if mask is None or mask.dtype in (np.dtype(bool), np.dtype(object))
+        else ~np.isneginf(mask)
+    )
     rules = combine(
         hard,
         causal_mask(queries, keys, offset) if causal else None,
@@ -112,8 +122,10 @@ def _bias(mask: Array | None) -> Array | None:
     return np.where(np.isneginf(mask), 0, mask)
 
 
-def attention_scores(q: Q, k: K, mask: Array | None, scale: float | None) -> Shaped[np.ndarray, "B H L S"]:
-    """scale Q K^T + bias; ``scale`` defaults to 1 / sqrt(D), and 0 and negative scales are legal."""
+def attention_scores(
+    q: Q, k: K, mask: Array | None, scale: float | None
+) -> Shaped[np.ndarray, "B H L S"]:
+    """scale Q K^T + bias; ``scale`` is 1 / sqrt(D) unless given; 0 and negative ones are legal."""
     factor = default_scale(q.shape[3]) if scale is None else scale
     scores = np.matmul(q, np.swapaxes(expand_kv(k, q.shape[1]), -1, -2)) * factor
     bias = _bias(mask)
@@ -121,11 +133,15 @@ def attention_scores(q: Q, k: K, mask: Array | None, scale: float | None) -> Sha
 
 
 def contract(
-    weights: Shaped[np.ndarray, "*b L S"], allowed: Bool[np.ndarray, "*b L S"], x: Shaped[np.ndarray, "*b S W"]
+    weights: Shaped[np.ndarray, "*b L S"],
+    allowed: Bool[np.ndarray, "*b L S"],
+    x: Shaped[np.ndarray, "*b S W"],
 ) -> Shaped[np.ndarray, "*b L W"]:
-    """sum over allowed j of weights[i, j] x[j]: a blocked row of x has no influence, NaN and inf included.
+    """sum over allowed j of weights[i, j] x[j]: a blocked row of x has no influence, NaN and inf
+    included.
 
-    >>> contract(np.array([[1.0, 0.0]]), np.array([[True, False]]), np.array([[2.0], [np.nan]])).tolist()
+    >>> weights, allowed = np.array([[1.0, 0.0]]), np.array([[True, False]])
+    >>> contract(weights, allowed, np.array([[2.0], [np.nan]])).tolist()
     [[2.0]]
     """
     if is_symbolic(x) or is_symbolic(weights):
@@ -166,9 +182,10 @@ def attention(
 ) -> Shaped[np.ndarray, "B H L Dv"]:
     """Each query's weighted mean of the visible values.
 
-    q [B, H, L, D], k [B, Hkv, S, D], v [B, Hkv, S, Dv] with Hkv dividing H; mask broadcastable to [B, H, L, S].
-    A chunk of a longer sequence is the same call with ``offset`` = number of positions before it. A query that
-    sees no key gets zeros. Source: A. Vaswani et al., "Attention is all you need" (2017), equation 1.
+    q [B, H, L, D], k [B, Hkv, S, D], v [B, Hkv, S, Dv] with Hkv dividing H; mask broadcastable to
+    [B, H, L, S]. A chunk of a longer sequence is the same call with ``offset`` = number of
+    positions before it. A query that sees no key gets zeros. Source: A. Vaswani et al., "Attention
+    is all you need" (2017), equation 1.
 
     >>> x = np.ones((1, 1, 2, 1)); v = np.array([2.0, 4.0]).reshape(1, 1, 2, 1)
     >>> attention(x, x, v, causal=True).ravel().tolist()
@@ -192,9 +209,11 @@ def attention_backward(
     window: Window | None = None,
     scale: float | None = None,
 ) -> AttentionGradients:
-    """Gradients of sum(O * cotangent): dV = A^T dO, dS = softmax_backward(A, dO V^T), dQ = scale dS K, dK = scale dS^T Q.
+    """Gradients of sum(O * cotangent): dV = A^T dO, dS = softmax_backward(A, dO V^T), dQ = scale dS
+    K, dK = scale dS^T Q.
 
-    Blocked pairs contribute exactly 0, also when a blocked key, value or cotangent row is not finite.
+    Blocked pairs contribute exactly 0, also when a blocked key, value or cotangent row is not
+    finite.
     """
     _check(q, k, v)
     heads, kv_heads = q.shape[1], k.shape[1]
@@ -211,17 +230,28 @@ def attention_backward(
 
 
 def flash_attention(
-    q: Q, k: K, v: V, *, block: int, mask: Array | None = None, causal: bool = False, offset: int = 0,
-    window: Window | None = None, scale: float | None = None,
+    q: Q,
+    k: K,
+    v: V,
+    *,
+    block: int,
+    mask: Array | None = None,
+    causal: bool = False,
+    offset: int = 0,
+    window: Window | None = None,
+    scale: float | None = None,
 ) -> Shaped[np.ndarray, "B H L Dv"]:
     """``attention`` by the online recurrence, ``block`` keys at a time. Equal to it over the reals.
 
     >>> x = np.arange(6.0).reshape(1, 1, 3, 2)
-    >>> bool(np.allclose(flash_attention(x, x, x, block=2, causal=True), attention(x, x, x, causal=True)))
+    >>> tiled, direct = flash_attention(x, x, x, block=2, causal=True), attention(x, x, x, causal=True)
+    >>> bool(np.allclose(tiled, direct))
     True
     """
     _check(q, k, v)
     allowed = visible(q, k, mask=mask, causal=causal, offset=offset, window=window)
     scores = attention_scores(q, k, mask, scale)
     values = expand_kv(v, q.shape[1])[:, :, None]
-    return online_attend(scores, allowed, np.broadcast_to(values, (*scores.shape[:3], *values.shape[3:])), block)
+    return online_attend(
+        scores, allowed, np.broadcast_to(values, (*scores.shape[:3], *values.shape[3:])), block
+    )

@@ -1,6 +1,8 @@
-"""Error bounds of attention and its gradients: |computed - exact| <= bound elementwise, for any summation order and tiling.
+"""Error bounds of attention and its gradients: |computed - exact| <= bound elementwise, for any
+summation order and tiling.
 
-Notation: |X| is taken elementwise; n is the number of visible keys of a row; u, eta, tau as in ``arithmetic``.
+Notation: |X| is taken elementwise; n is the number of visible keys of a row; u, eta, tau as in
+``arithmetic``.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ from assay.spec.softmax_bounds import REFERENCE_SLACK, rescale_error, weight_err
 
 
 class _Weights(NamedTuple):
-    """Exact weights of every pair, and what is known of the computed ones. All [B, H, L, S] but the last two [B, H, L, 1]."""
+    """Exact weights of every pair, and what is known of the computed ones. All [B, H, L, S] but the
+    last two [B, H, L, 1].
+    """
 
     allowed: Array
     exact: Array
@@ -37,13 +41,21 @@ class _Weights(NamedTuple):
     count: Array
 
 
-def _weights(q: Q, k: K, mask: Array | None, scale: float | None, arithmetic: Arithmetic, rules: dict[str, Any]) -> _Weights:
+def _weights(
+    q: Q,
+    k: K,
+    mask: Array | None,
+    scale: float | None,
+    arithmetic: Arithmetic,
+    rules: dict[str, Any],
+) -> _Weights:
     """Weights and their error.
 
-    A score is a dot product of D terms, scaled (on the result, or on q and k by its root: at most 4 roundings), plus a bias:
-    ds <= gamma_{D+4} |scale| |q||k| + 3 u_mid |scale| |q||k| + u (|s| + |bias|). The exponential's argument adds u |s - m| for the
-    subtraction and, in forms that take exp2 or that keep the logarithm of the mass, 3u (|s| + |m| + ln n + 1).
-    A score that may overflow the accumulation format makes the whole row unknown.
+    A score is a dot product of D terms, scaled (on the result, or on q and k by its root: at most 4
+    roundings), plus a bias: ds <= gamma_{D+4} |scale| |q||k| + 3 u_mid |scale| |q||k| + u (|s| +
+    |bias|). The exponential's argument adds u |s - m| for the subtraction and, in forms that take
+    exp2 or that keep the logarithm of the mass, 3u (|s| + |m| + ln n + 1). A score that may
+    overflow the accumulation format makes the whole row unknown.
     """
     allowed = visible(q, k, mask=mask, **rules)
     scores = np.where(allowed, attention_scores(q, k, mask, scale), 0.0)
@@ -56,12 +68,22 @@ def _weights(q: Q, k: K, mask: Array | None, scale: float | None, arithmetic: Ar
     u, mid = arithmetic.u_acc, arithmetic.u_mid
     shifted = np.abs(scores - top)
     product = magnitude * abs(factor)
-    biased = 0.0 if mask is None or mask.dtype == bool else np.where(np.isneginf(mask), 0.0, np.abs(mask))
-    exponent = (gamma(q.shape[3] + 4, u) + 3.0 * mid) * product + (u + mid) * (np.abs(scores) + biased)
-    exponent = exponent + (u + mid) * shifted + 3.0 * u * (np.abs(scores) + np.abs(top) + np.log1p(count))
+    biased = (
+        0.0
+        if mask is None or mask.dtype == bool
+        else np.where(np.isneginf(mask), 0.0, np.abs(mask))
+    )
+    exponent = (gamma(q.shape[3] + 4, u) + 3.0 * mid) * product + (u + mid) * (
+        np.abs(scores) + biased
+    )
+    exponent = (
+        exponent + (u + mid) * shifted + 3.0 * u * (np.abs(scores) + np.abs(top) + np.log1p(count))
+    )
     exponent = exponent + arithmetic.tau_acc * (q.shape[3] + 1)
     limit = min(FORMATS[arithmetic.accumulate].max, FORMATS[arithmetic.intermediate].max)
-    too_big = np.maximum(magnitude, np.maximum(product, np.abs(scores) + biased)) * (1 + 2.0**-6) >= limit
+    too_big = (
+        np.maximum(magnitude, np.maximum(product, np.abs(scores) + biased)) * (1 + 2.0**-6) >= limit
+    )
     exponent = np.where(allowed, np.where(too_big, np.inf, exponent), 0.0)
     span = np.max(np.where(allowed, shifted, 0.0), axis=-1, keepdims=True, initial=0.0)
     rescale = rescale_error(span, k.shape[2], arithmetic)
@@ -72,14 +94,18 @@ def _weights(q: Q, k: K, mask: Array | None, scale: float | None, arithmetic: Ar
 
 
 def _finite(x: Array) -> Array:
-    """Non-finite entries count as 0: where they are visible the result itself is not finite and no bound applies."""
+    """Non-finite entries count as 0: where they are visible the result itself is not finite and no
+    bound applies.
+    """
     return np.where(np.isfinite(x), x, 0.0)
 
 
 def _cap(bound: Array, values: Array, loss: Array) -> Array:
-    """Where the weights are not known to better than 1/2, the output is still a weighted mean of the values.
+    """Where the weights are not known to better than 1/2, the output is still a weighted mean of
+    the values.
 
-    Computed weights are positive and sum to 1 within rounding, so the output is off by no more than the spread of the values.
+    Computed weights are positive and sum to 1 within rounding, so the output is off by no more than
+    the spread of the values.
     """
     hopeless = ~(loss <= 0.5)
     if not hopeless.any():
@@ -93,14 +119,22 @@ def _cap(bound: Array, values: Array, loss: Array) -> Array:
 
 
 def attention_bound(
-    q: Q, k: K, v: V, *, arithmetic: Arithmetic, mask: Array | None = None, scale: float | None = None, **rules: Any
+    q: Q,
+    k: K,
+    v: V,
+    *,
+    arithmetic: Arithmetic,
+    mask: Array | None = None,
+    scale: float | None = None,
+    **rules: Any,
 ) -> Array:
     """Bound on |computed - exact| for ``attention``, [B, H, L, Dv].
 
-    With a_j the relative error of the unnormalised weights, the quotient sum e_j (1 + a_j) v_j / sum e_j (1 + a_j) differs from o by
-    sum w_j a_j (v_j - o) / (1 - A) <= (sum w_j a_j |v_j| + A |o|) / (1 - A), A = sum w_j a_j: errors common to a row cancel.
-    The sums of n terms add gamma_{n+3} (sum w |v| + |o|), stored weights u_mid of the same, the output one storage rounding.
-    Rows without a visible key are exactly zero and have bound 0.
+    With a_j the relative error of the unnormalised weights, the quotient sum e_j (1 + a_j) v_j /
+    sum e_j (1 + a_j) differs from o by sum w_j a_j (v_j - o) / (1 - A) <= (sum w_j a_j |v_j| + A
+    |o|) / (1 - A), A = sum w_j a_j: errors common to a row cancel. The sums of n terms add
+    gamma_{n+3} (sum w |v| + |o|), stored weights u_mid of the same, the output one storage
+    rounding. Rows without a visible key are exactly zero and have bound 0.
     """
     with np.errstate(all="ignore"):
         w = _weights(q, k, mask, scale, arithmetic, rules)
@@ -113,30 +147,44 @@ def attention_bound(
         reach = np.matmul(w.allowed.astype(values.dtype), np.abs(values))
         error = error + 2.0 * arithmetic.tau_acc * (reach + np.abs(out) * w.count + w.count)
         error = _cap(error, values, w.loss)
-        error = error * (1.0 + arithmetic.u_store) + arithmetic.u_store * np.abs(out) + arithmetic.tau_store
+        error = (
+            error * (1.0 + arithmetic.u_store)
+            + arithmetic.u_store * np.abs(out)
+            + arithmetic.tau_store
+        )
         error = np.where(np.abs(out) + error >= FORMATS[arithmetic.storage].max, np.inf, error)
         return np.where(w.count > 0, error * REFERENCE_SLACK, 0.0)
 
 
 def attention_backward_bound(
-    q: Q, k: K, v: V, cotangent: Array, *,
-    arithmetic: Arithmetic, mask: Array | None = None, scale: float | None = None, **rules: Any,
+    q: Q,
+    k: K,
+    v: V,
+    cotangent: Array,
+    *,
+    arithmetic: Arithmetic,
+    mask: Array | None = None,
+    scale: float | None = None,
+    **rules: Any,
 ) -> AttentionGradients:
     """Bounds on |computed - exact| for dQ, dK, dV of ``attention_backward``.
 
-    With dw the bound on the weights, P = dO V^T and |P| <= |dO||V|^T: dP <= (gamma_{Dv+1} + 2 u_mid) |dO||V|^T.
-    The row sum d = sum w P, also computed as dO . O from a stored O, is off by
-    sum (dw + w (gamma_{n+Dv+2} + u_store + u_mid)) |dO||V|^T + sum w dP. So dS = w (P - d) is off by
-    dw (|P| + |d|) + (w + dw)(dP + dd + (3u + 3 u_mid)(|P| + |d|)). The three products add gamma over the length of each sum
-    (times the group size where query heads share a key head), and one storage rounding for each query head summed.
+    With dw the bound on the weights, P = dO V^T and |P| <= |dO||V|^T: dP <= (gamma_{Dv+1} + 2
+    u_mid) |dO||V|^T. The row sum d = sum w P, also computed as dO . O from a stored O, is off by
+    sum (dw + w (gamma_{n+Dv+2} + u_store + u_mid)) |dO||V|^T + sum w dP. So dS = w (P - d) is off
+    by dw (|P| + |d|) + (w + dw)(dP + dd + (3u + 3 u_mid)(|P| + |d|)). The three products add gamma
+    over the length of each sum (times the group size where query heads share a key head), and one
+    storage rounding for each query head summed.
     """
     with np.errstate(all="ignore"):
         w = _weights(q, k, mask, scale, arithmetic, rules)
         heads, kv_heads = q.shape[1], k.shape[1]
         factor = abs(default_scale(q.shape[3]) if scale is None else scale)
-        qs, ks, vs, g = (_finite(np.abs(x)) for x in (q, expand_kv(k, heads), expand_kv(v, heads), cotangent))
+        qs, ks, g = (_finite(np.abs(x)) for x in (q, expand_kv(k, heads), cotangent))
         error = w.error + (arithmetic.u_store + arithmetic.u_mid) * w.exact
-        ds, ds_error = _score_gradient(w, error, _finite(cotangent), _finite(expand_kv(v, heads)), arithmetic)
+        ds, ds_error = _score_gradient(
+            w, error, _finite(cotangent), _finite(expand_kv(v, heads)), arithmetic
+        )
         group = heads // max(kv_heads, 1)
         sums = (w.count, q.shape[2] * group)
         order = [gamma(n + 5, arithmetic.u_acc) + 4.0 * arithmetic.u_mid for n in sums]
@@ -144,14 +192,26 @@ def attention_backward_bound(
         dq = factor * (np.matmul(ds_error + tau, ks) + order[0] * np.matmul(ds, ks))
         dq = dq + arithmetic.u_store * factor * np.matmul(ds, ks) + tau
         down, down_error = (np.swapaxes(x, -1, -2) for x in (ds, ds_error + tau))
-        dk = factor * (np.matmul(down_error, qs) + (order[1] + arithmetic.u_store) * np.matmul(down, qs)) + tau
+        dk = (
+            factor
+            * (np.matmul(down_error, qs) + (order[1] + arithmetic.u_store) * np.matmul(down, qs))
+            + tau
+        )
         up, up_error = (np.swapaxes(x, -1, -2) for x in (w.exact, error + tau))
         dv = np.matmul(up_error, g) + (order[1] + arithmetic.u_store) * np.matmul(up, g) + tau
         largest = FORMATS[arithmetic.storage].max
         grads = (dq, collapse_kv(dk, kv_heads), collapse_kv(dv, kv_heads))
-        stored = [(x * (1 + arithmetic.u_store) + arithmetic.tau_store) * REFERENCE_SLACK for x in grads]
-        reach = (factor * np.matmul(ds, ks), collapse_kv(factor * np.matmul(down, qs), kv_heads), collapse_kv(np.matmul(up, g), kv_heads))
-        return AttentionGradients(*(np.where(r + x >= largest, np.inf, x) for r, x in zip(reach, stored, strict=True)))
+        stored = [
+            (x * (1 + arithmetic.u_store) + arithmetic.tau_store) * REFERENCE_SLACK for x in grads
+        ]
+        reach = (
+            factor * np.matmul(ds, ks),
+            collapse_kv(factor * np.matmul(down, qs), kv_heads),
+            collapse_kv(np.matmul(up, g), kv_heads),
+        )
+        return AttentionGradients(
+            *(np.where(r + x >= largest, np.inf, x) for r, x in zip(reach, stored, strict=True))
+        )
 
 
 def _score_gradient(
@@ -166,7 +226,9 @@ def _score_gradient(
     product = (gamma(width + 1, u) + 2.0 * mid) * size
     mean = np.sum(w.exact * exact, axis=-1, keepdims=True)
     order = gamma(w.count + width + 2, u) + arithmetic.u_store + mid
-    mean_error = np.sum((error + w.exact * order) * size + w.exact * product, axis=-1, keepdims=True)
+    mean_error = np.sum(
+        (error + w.exact * order) * size + w.exact * product, axis=-1, keepdims=True
+    )
     spread = np.abs(exact) + np.abs(mean)
     total = error * spread + (w.exact + error) * (product + mean_error + 3.0 * (u + mid) * spread)
     total = total + arithmetic.tau_acc * (2.0 + spread)

@@ -1,7 +1,7 @@
 """Attention masks: visible(i, j) for query row i and key j; True means that i may attend to j.
 
-Query row i of a chunk stands at absolute position ``offset + i``. All predicates are written for ints, index arrays
-and solver terms alike.
+Query row i of a chunk stands at absolute position ``offset + i``. All predicates are written for
+ints, index arrays and solver terms alike.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def window_visible(i: Any, j: Any, offset: Any, left: Any, right: Any) -> tuple[
 
 
 def bottom_right_offset(queries: Any, keys: Any) -> Any:
-    """Offset that lets the last query see the last key: S - L (negative when there are more queries than keys).
+    """Offset that lets the last query see the last key: S - L (negative when there are more queries
+    than keys).
 
     >>> bottom_right_offset(2, 5)
     3
@@ -52,7 +53,8 @@ def _indices(queries: int, keys: int) -> tuple[Int[np.ndarray, "L 1"], Int[np.nd
 def causal_mask(queries: int, keys: int, offset: int = 0) -> Bool[np.ndarray, "L S"]:
     """Causal mask of a chunk of ``queries`` rows at ``offset`` against ``keys`` keys.
 
-    ``offset`` = 0 is the top-left triangle, ``keys - queries`` the bottom-right one; they are equal for L = S only.
+    ``offset`` = 0 is the top-left triangle, ``keys - queries`` the bottom-right one; they are equal
+    for L = S only.
 
     >>> causal_mask(2, 5, offset=3).astype(int).tolist()
     [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]
@@ -85,7 +87,10 @@ def window_mask(
             raise ValueError(f"{name}={value!r} must be None (unlimited) or at least 0")
     i, j = _indices(queries, keys)
     after, before = window_visible(
-        i, j, offset, queries + keys + abs(offset) if left is None else left,
+        i,
+        j,
+        offset,
+        queries + keys + abs(offset) if left is None else left,
         queries + keys + abs(offset) if right is None else right,
     )
     return np.asarray(after & before)
@@ -115,5 +120,3 @@ def combine(*masks: Array | None) -> Array | None:
     for mask in present[1:]:
         result = result & mask
     return result
-
-

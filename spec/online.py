@@ -1,6 +1,7 @@
 """Online softmax: the row is read in blocks, with running maximum m, mass l and weighted sum acc.
 
-m' = max(m, max S),  a = exp(m - m'),  l' = a l + sum exp(S - m'),  acc' = a acc + exp(S - m') V;  result acc / l.
+m' = max(m, max S),  a = exp(m - m'),  l' = a l + sum exp(S - m'),  acc' = a acc + exp(S - m') V;
+                     result acc / l.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from assay.spec.scalars import Array, any_of, maximum, row_max, select, total
 class OnlineState(NamedTuple):
     """Running summary of the keys read so far.
 
-    top [..., 1] maximum (0 until a key is seen), mass [..., 1], acc [..., Dv], seen [..., 1] whether any key was allowed.
+    top [..., 1] maximum (0 until a key is seen), mass [..., 1], acc [..., Dv], seen [..., 1]
+    whether any key was allowed.
     """
 
     top: Array
@@ -25,7 +27,9 @@ class OnlineState(NamedTuple):
 
 
 def online_start(rows: tuple[int, ...], width: int, like: Array) -> OnlineState:
-    """State before any key: no maximum, no mass. ``rows`` are the leading dims, ``like`` gives the scalar type."""
+    """State before any key: no maximum, no mass. ``rows`` are the leading dims, ``like`` gives the
+    scalar type.
+    """
     zero = np.zeros((*rows, 1), dtype=like.dtype)
     seen = np.zeros((*rows, 1), dtype=bool)
     return OnlineState(zero, zero, np.zeros((*rows, width), dtype=like.dtype), seen)
@@ -39,9 +43,10 @@ def _merge_top(a_top: Array, a_seen: Array, b_top: Array, b_seen: Array) -> Arra
 def online_step(state: OnlineState, scores: Array, allowed: Array, values: Array) -> OnlineState:
     """Read one block of keys: scores and allowed [..., b], values [..., b, Dv].
 
-    A block with nothing allowed leaves the state as it is: the rescale factor exp(m - m') is 1 there, and 0 (not
-    exp(-inf + inf) = NaN) while no key has been seen. Source: M. Milakov and N. Gimelshein, "Online normalizer
-    calculation for softmax" (2018), algorithm 3; T. Dao, "FlashAttention-2" (2023), algorithm 1.
+    A block with nothing allowed leaves the state as it is: the rescale factor exp(m - m') is 1
+    there, and 0 (not exp(-inf + inf) = NaN) while no key has been seen. Source: M. Milakov and N.
+    Gimelshein, "Online normalizer calculation for softmax" (2018), algorithm 3; T. Dao,
+    "FlashAttention-2" (2023), algorithm 1.
     """
     allowed = np.broadcast_to(allowed, scores.shape)
     some = any_of(allowed)
@@ -54,7 +59,9 @@ def online_step(state: OnlineState, scores: Array, allowed: Array, values: Array
 
 
 def online_merge(a: OnlineState, b: OnlineState) -> OnlineState:
-    """Summary of the keys of ``a`` and ``b`` together: what split-K and tree reductions compute. Associative over the reals."""
+    """Summary of the keys of ``a`` and ``b`` together: what split-K and tree reductions compute.
+    Associative over the reals.
+    """
     top = _merge_top(a.top, a.seen, b.top, b.seen)
     left = select(a.seen, np.exp(select(a.seen, a.top, top) - top), 0)
     right = select(b.seen, np.exp(select(b.seen, b.top, top) - top), 0)
@@ -69,7 +76,8 @@ def online_finish(state: OnlineState) -> Array:
 
 
 def online_attend(scores: Array, allowed: Array, values: Array, block: int) -> Array:
-    """Masked softmax of ``scores`` [..., S] applied to ``values`` [..., S, Dv], ``block`` keys at a time.
+    """Masked softmax of ``scores`` [..., S] applied to ``values`` [..., S, Dv], ``block`` keys at a
+    time.
 
     Equal to ``masked_softmax(scores, allowed) @ values`` over the reals, for every block size.
 
@@ -89,7 +97,8 @@ def online_attend(scores: Array, allowed: Array, values: Array, block: int) -> A
 
 
 def online_softmax(scores: Array, allowed: Array, block: int) -> Array:
-    """Masked softmax weights by the online recurrence, in two passes: statistics first, then weights.
+    """Masked softmax weights by the online recurrence, in two passes: statistics first, then
+    weights.
 
     >>> online_softmax(np.array([0.0, 0.0]), np.array([True, True]), 1).tolist()
     [0.5, 0.5]

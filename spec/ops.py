@@ -1,4 +1,4 @@
-"""The catalogue of operators: names, symbolic shapes, attributes, spec functions and error bounds."""
+"""The catalogue of operators: names, symbolic shapes, attributes, spec functions and bounds."""
 
 from __future__ import annotations
 
@@ -37,9 +37,10 @@ class Attribute:
 class Op:
     """One operator.
 
-    forward(inputs, attributes) -> outputs by name; backward(inputs, cotangents, attributes) -> gradients by input name;
-    bound(inputs, attributes, arithmetic) and backward_bound(inputs, cotangents, attributes, arithmetic)
-    -> elementwise absolute error bounds, in the shapes of what they bound.
+    forward(inputs, attributes) -> outputs by name; backward(inputs, cotangents, attributes) ->
+    gradients by input name; bound(inputs, attributes, arithmetic) and backward_bound(inputs,
+    cotangents, attributes, arithmetic) -> elementwise absolute error bounds, in the shapes of what
+    they bound.
     """
 
     name: str
@@ -72,14 +73,22 @@ def _attention_forward(inputs: Arrays, attributes: Mapping[str, Any]) -> dict[st
     return {"out": attention.attention(*qkv, mask=mask, **attributes)}
 
 
-def _attention_backward(inputs: Arrays, cotangents: Arrays, attributes: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _attention_backward(
+    inputs: Arrays, cotangents: Arrays, attributes: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
     qkv, mask = _split(inputs)
     return attention.attention_backward(*qkv, cotangents["out"], mask=mask, **attributes)._asdict()
 
 
-def _attention_bound(inputs: Arrays, attributes: Mapping[str, Any], arithmetic: Arithmetic) -> dict[str, np.ndarray]:
+def _attention_bound(
+    inputs: Arrays, attributes: Mapping[str, Any], arithmetic: Arithmetic
+) -> dict[str, np.ndarray]:
     qkv, mask = _split(inputs)
-    return {"out": attention_bounds.attention_bound(*qkv, mask=mask, arithmetic=arithmetic, **attributes)}
+    return {
+        "out": attention_bounds.attention_bound(
+            *qkv, mask=mask, arithmetic=arithmetic, **attributes
+        )
+    }
 
 
 def _attention_backward_bound(
@@ -95,13 +104,19 @@ def _softmax_forward(inputs: Arrays, attributes: Mapping[str, Any]) -> dict[str,
     return {"weights": softmax.masked_softmax(inputs["scores"], inputs.get("mask"))}
 
 
-def _softmax_backward(inputs: Arrays, cotangents: Arrays, attributes: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _softmax_backward(
+    inputs: Arrays, cotangents: Arrays, attributes: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
     weights = softmax.masked_softmax(inputs["scores"], inputs.get("mask"))
     return {"scores": softmax.softmax_backward(weights, cotangents["weights"], inputs.get("mask"))}
 
 
-def _softmax_bound(inputs: Arrays, attributes: Mapping[str, Any], arithmetic: Arithmetic) -> dict[str, np.ndarray]:
-    return {"weights": softmax_bounds.softmax_bound(inputs["scores"], inputs.get("mask"), arithmetic)}
+def _softmax_bound(
+    inputs: Arrays, attributes: Mapping[str, Any], arithmetic: Arithmetic
+) -> dict[str, np.ndarray]:
+    return {
+        "weights": softmax_bounds.softmax_bound(inputs["scores"], inputs.get("mask"), arithmetic)
+    }
 
 
 def _softmax_backward_bound(
@@ -131,7 +146,7 @@ MASKED_SOFTMAX = Op(
 
 ATTENTION = Op(
     name="attention",
-    summary="scaled dot-product attention with grouped heads, masks, causal offset, window and scale",
+    summary="scaled dot-product attention: grouped heads, masks, causal offset, window, scale",
     inputs=(
         Input("q", ("B", "H", "L", "D")),
         Input("k", ("B", "Hkv", "S", "D")),

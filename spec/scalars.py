@@ -1,9 +1,10 @@
 """What the spec needs of a scalar: numpy's own operators, and three helpers that numpy lacks.
 
-An array is either a float array or an object array of scalars of one interpretation (Fraction, Arb ball,
-sympy expression, solver term). ``np.exp`` and the arithmetic operators already dispatch on the elements
-of an object array. Python's ``if`` and numpy's comparisons do not, so they are written once, here. An
-element may offer ``select`` (a condition), ``le`` and ``maximum`` (an ordered scalar); nothing else is asked of it.
+An array is either a float array or an object array of scalars of one interpretation (Fraction, Arb
+ball, sympy expression, solver term). ``np.exp`` and the arithmetic operators already dispatch on
+the elements of an object array. Python's ``if`` and numpy's comparisons do not, so they are written
+once, here. An element may offer ``select`` (a condition), ``le`` and ``maximum`` (an ordered
+scalar); nothing else is asked of it.
 """
 
 from __future__ import annotations
@@ -72,14 +73,18 @@ def _maximum_one(a: Any, b: Any) -> Any:
 def row_max(scores: Array, allowed: Bool[np.ndarray, "..."] | Array) -> Array:
     """Largest allowed score of each row, shape ``[..., 1]``; 0 for a row with none allowed.
 
-    It only keeps ``exp`` in range: softmax does not depend on it (claim ``softmax.shift_invariant``), so
-    it is 0 for scalars without an order, such as sympy expressions. Blocked scores, NaN included, never enter.
+    It only keeps ``exp`` in range: softmax does not depend on it (claim
+    ``softmax.shift_invariant``), so it is 0 for scalars without an order, such as sympy
+    expressions. Blocked scores, NaN included, never enter.
 
-    >>> row_max(np.array([[1.0, 9.0], [2.0, 3.0]]), np.array([[True, False], [False, False]])).tolist()
+    >>> scores = np.array([[1.0, 9.0], [2.0, 3.0]])
+    >>> row_max(scores, np.array([[True, False], [False, False]])).tolist()
     [[1.0], [0.0]]
     """
     if not is_symbolic(scores):
-        top = np.max(scores, axis=-1, keepdims=True, where=np.asarray(allowed, dtype=bool), initial=-np.inf)
+        top = np.max(
+            scores, axis=-1, keepdims=True, where=np.asarray(allowed, dtype=bool), initial=-np.inf
+        )
         return np.where(any_of(np.broadcast_to(allowed, scores.shape)), top, np.zeros_like(top))
     zero = np.zeros((*scores.shape[:-1], 1), dtype=object)
     if scores.size == 0 or not hasattr(scores.flat[0], "maximum"):

@@ -1,4 +1,6 @@
-"""Hard-masked softmax: w_j = exp(s_j) / sum over allowed k of exp(s_k) where j is allowed, exactly 0 where it is not."""
+"""Hard-masked softmax: w_j = exp(s_j) / sum over allowed k of exp(s_k) where j is allowed, exactly
+0 where it is not.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,14 @@ def _everywhere(scores: Array) -> Array:
 def masked_softmax(scores: Array, allowed: Array | None = None) -> Array:
     """Softmax over the last axis that looks at allowed entries only.
 
-    scores [..., S], allowed bool broadcastable to it (None: all). A blocked entry gets weight 0 and has no
-    influence, whatever it holds (NaN, inf); a row with none allowed is all zeros; S = 0 gives an empty row.
-    Source: the convention of most fused kernels for an empty row; shift by the maximum as in N. Higham and
-    coauthors, "Accurately computing the log-sum-exp and softmax functions" (2021), algorithm 4.1.
+    scores [..., S], allowed bool broadcastable to it (None: all). A blocked entry gets weight 0 and
+    has no influence, whatever it holds (NaN, inf); a row with none allowed is all zeros; S = 0
+    gives an empty row. Source: the convention of most fused kernels for an empty row; shift by the
+    maximum as in N. Higham and coauthors, "Accurately computing the log-sum-exp and softmax
+    functions" (2021), algorithm 4.1.
 
-    >>> masked_softmax(np.array([0.5, 1.5, np.nan, 2.0]), np.array([True, False, False, False])).tolist()
+    >>> only_first = np.array([True, False, False, False])
+    >>> masked_softmax(np.array([0.5, 1.5, np.nan, 2.0]), only_first).tolist()
     [1.0, 0.0, 0.0, 0.0]
     >>> masked_softmax(np.array([[1.0, 2.0]]), np.array([[False, False]])).tolist()
     [[0.0, 0.0]]
@@ -27,7 +31,8 @@ def masked_softmax(scores: Array, allowed: Array | None = None) -> Array:
     if allowed is None:
         allowed = _everywhere(scores)
     top = row_max(scores, allowed)
-    # A blocked score is replaced before the exponential, so that it can neither overflow nor poison.
+    # A blocked score is replaced before the exponential, so that it can neither overflow nor
+    # poison.
     weights = select(allowed, np.exp(select(allowed, scores, top) - top), 0)
     mass = total(weights)
     return weights / select(any_of(np.broadcast_to(allowed, scores.shape)), mass, 1)
@@ -43,7 +48,8 @@ def softmax(scores: Array) -> Array:
 
 
 def penalty_softmax(scores: Array, allowed: Array, penalty: float) -> Array:
-    """Softmax of s - penalty at blocked entries: what finite masks compute. Kept for contrast; it leaks.
+    """Softmax of s - penalty at blocked entries: what finite masks compute. Kept for contrast; it
+    leaks.
 
     >>> bool(penalty_softmax(np.array([0.5, 2.0]), np.array([True, False]), 30.0)[1] > 0)
     True
@@ -52,7 +58,8 @@ def penalty_softmax(scores: Array, allowed: Array, penalty: float) -> Array:
 
 
 def sentinel_softmax(scores: Array, allowed: Array, sentinel: float) -> Array:
-    """Softmax with blocked scores replaced by ``sentinel``; an empty row becomes uniform. Kept for contrast.
+    """Softmax with blocked scores replaced by ``sentinel``; an empty row becomes uniform. Kept for
+    contrast.
 
     >>> sentinel_softmax(np.array([1.0, 2.0]), np.array([False, False]), -1e30).tolist()
     [0.5, 0.5]
@@ -63,8 +70,9 @@ def sentinel_softmax(scores: Array, allowed: Array, sentinel: float) -> Array:
 def softmax_backward(weights: Array, cotangent: Array, allowed: Array | None = None) -> Array:
     """Gradient into the scores, from the weights: w * (g - sum_j g_j w_j).
 
-    weights and cotangent [..., S]. Exactly 0 at blocked entries, whatever the cotangent holds there; rows sum to 0.
-    The same expression is the forward derivative. Source: the Jacobian diag(w) - w w^T.
+    weights and cotangent [..., S]. Exactly 0 at blocked entries, whatever the cotangent holds
+    there; rows sum to 0. The same expression is the forward derivative. Source: the Jacobian
+    diag(w) - w w^T.
 
     >>> softmax_backward(np.array([0.5, 0.5]), np.array([1.0, 0.0])).tolist()
     [0.25, -0.25]

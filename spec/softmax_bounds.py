@@ -1,4 +1,4 @@
-"""Error bounds of masked softmax: |computed - exact| <= bound elementwise, for any summation order."""
+"""Error bounds of masked softmax: |computed - exact| <= bound, for any summation order."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from assay.spec.arithmetic import Arithmetic, gamma
 from assay.spec.scalars import Array
 from assay.spec.softmax import masked_softmax, softmax_backward
 
-# The reference itself is computed with a unit roundoff at most 2^-11 of the one that is judged (float64 for float32,
-# extended precision for float64), through the same formulas, so its own error is below this fraction of any bound.
+# The reference itself is computed with a unit roundoff at most 2^-11 of the one that is judged
+# (float64 for float32, extended precision for float64), through the same formulas, so its own error
+# is below this fraction of any bound.
 REFERENCE_SLACK = 1.0 + 2.0**-10
 
 
@@ -18,14 +19,17 @@ def weight_error(
 ) -> tuple[Array, Array]:
     """Relative error a of the unnormalised weights and the absolute error of the normalised ones.
 
-    weights [..., S] exact; exponent [..., S] bounds the absolute error of each exponential's argument; rescale
-    [..., 1] the relative error by online rescaling; count [..., 1] the allowed entries of the row.
+    weights [..., S] exact; exponent [..., S] bounds the absolute error of each exponential's
+    argument; rescale [..., 1] the relative error by online rescaling; count [..., 1] the allowed
+    entries of the row.
 
-    With e^_j = exp(x_j + d)(1 + h), |d| <= exponent_j, |h| <= eta, the relative error of e^_j is at most
-    a_j = exp(exponent_j)(1 + eta) - 1 (rescale adds to it). The mass of n terms in any order is off by sum_j w_j a_j = A
-    and a factor 1 + gamma_{n-1} (Higham, section 4.2; blocked terms add exact zeros), and one division follows. So
-    |w^_j / w_j - 1| <= (1 + a_j)(1 + u)^2 (1 + u_mid)^2 / ((1 - A)(1 - gamma_{n-1})) - 1. An exponential that underflows is
-    off by tau, against a mass of at least 1: that adds tau (1 + n w_j) twice. Beyond A = 1/2 weights are only known to lie in [0, 1].
+    With e^_j = exp(x_j + d)(1 + h), |d| <= exponent_j, |h| <= eta, the relative error of e^_j is at
+    most a_j = exp(exponent_j)(1 + eta) - 1 (rescale adds to it). The mass of n terms in any order
+    is off by sum_j w_j a_j = A and a factor 1 + gamma_{n-1} (Higham, section 4.2; blocked terms add
+    exact zeros), and one division follows. So |w^_j / w_j - 1| <= (1 + a_j)(1 + u)^2 (1 + u_mid)^2
+    / ((1 - A)(1 - gamma_{n-1})) - 1. An exponential that underflows is off by tau, against a mass
+    of at least 1: that adds tau (1 + n w_j) twice. Beyond A = 1/2 weights are only known to lie in
+    [0, 1].
     """
     u = arithmetic.u_acc
     a = np.expm1(exponent) * (1.0 + arithmetic.eta) + arithmetic.eta + arithmetic.u_mid
@@ -41,9 +45,11 @@ def weight_error(
 
 
 def rescale_error(span: Array, keys: int, arithmetic: Arithmetic) -> Array:
-    """Relative error that an online form adds: each of its blocks multiplies by exp(m - m'), and sum |m - m'| <= span.
+    """Relative error that an online form adds: each of its blocks multiplies by exp(m - m'), and
+    sum |m - m'| <= span.
 
-    One factor costs one exponential, one subtraction and one product: eta + 2u + u |m - m'|; the first block costs none.
+    One factor costs one exponential, one subtraction and one product: eta + 2u + u |m - m'|; the
+    first block costs none.
     """
     steps = arithmetic.blocks(keys) - 1
     if steps < 1:
@@ -61,7 +67,9 @@ def _setup(scores: Array, allowed: Array | None) -> tuple[Array, Array, Array, A
     return allowed, weights, count, s, np.where(count > 0, top, 0.0)
 
 
-def _weights_and_error(scores: Array, allowed: Array | None, arithmetic: Arithmetic) -> tuple[Array, Array, Array, Array]:
+def _weights_and_error(
+    scores: Array, allowed: Array | None, arithmetic: Arithmetic
+) -> tuple[Array, Array, Array, Array]:
     allowed, weights, count, s, top = _setup(scores, allowed)
     u = arithmetic.u_acc
     shifted = np.where(allowed, np.abs(s - top), 0.0)
@@ -77,9 +85,10 @@ def _weights_and_error(scores: Array, allowed: Array | None, arithmetic: Arithme
 def softmax_bound(scores: Array, allowed: Array | None, arithmetic: Arithmetic) -> Array:
     """Bound on |computed - exact| for ``masked_softmax``, in the shape of ``scores``.
 
-    The argument s_j - m of each exponential is one subtraction: error u |s_j - m| (an exp2 form multiplies s_j and m by a
-    rounded log2(e) first: 2u (|s_j| + |m|) more). ``weight_error`` carries it to the weights; storing adds u_store w_j
-    or one underflow. Blocked entries have bound 0.
+    The argument s_j - m of each exponential is one subtraction: error u |s_j - m| (an exp2 form
+    multiplies s_j and m by a rounded log2(e) first: 2u (|s_j| + |m|) more). ``weight_error``
+    carries it to the weights; storing adds u_store w_j or one underflow. Blocked entries have bound
+    0.
 
     >>> b = softmax_bound(np.zeros(2), np.array([True, False]), Arithmetic())
     >>> bool(0 < b[0] < 1e-6), float(b[1])
@@ -94,11 +103,13 @@ def softmax_bound(scores: Array, allowed: Array | None, arithmetic: Arithmetic) 
 def softmax_backward_bound(
     scores: Array, cotangent: Array, allowed: Array | None, arithmetic: Arithmetic
 ) -> Array:
-    """Bound on |computed - exact| for the gradient w (g - sum g w) with weights computed, not exact.
+    """Bound on |computed - exact| for the gradient w (g - sum g w) with weights computed, not
+    exact.
 
     With dw the bound on the weights (stored once more): the sum d = sum g w is off by
-    sum |g| dw + gamma_n sum |g| w. Both w (g - d) and w g - w d, the two forms in use, are then off by at most
-    dw (|g| + |d|) + (w + dw)(dd + 3u (|g| + |d|)), plus one storage rounding. Blocked entries have bound 0.
+    sum |g| dw + gamma_n sum |g| w. Both w (g - d) and w g - w d, the two forms in use, are then off
+    by at most dw (|g| + |d|) + (w + dw)(dd + 3u (|g| + |d|)), plus one storage rounding. Blocked
+    entries have bound 0.
     """
     with np.errstate(all="ignore"):
         mask, weights, error, count = _weights_and_error(scores, allowed, arithmetic)
@@ -106,7 +117,9 @@ def softmax_backward_bound(
         error = error + arithmetic.u_store * weights + arithmetic.tau_store
         g = np.where(mask, np.abs(cotangent), 0.0)
         mass = np.sum(g * weights, axis=-1, keepdims=True)
-        mean_error = np.sum(g * error, axis=-1, keepdims=True) + (gamma(count, arithmetic.u_acc) + u) * mass
+        mean_error = (
+            np.sum(g * error, axis=-1, keepdims=True) + (gamma(count, arithmetic.u_acc) + u) * mass
+        )
         spread = g + mass
         result = error * spread + (weights + error) * (mean_error + 3.0 * u * spread)
         exact = softmax_backward(weights, np.where(mask, cotangent, 0.0), mask)
