@@ -244,7 +244,8 @@ def flash_attention(
     """``attention`` by the online recurrence, ``block`` keys at a time. Equal to it over the reals.
 
     >>> x = np.arange(6.0).reshape(1, 1, 3, 2)
-    >>> tiled, direct = flash_attention(x, x, x, block=2, causal=True), attention(x, x, x, causal=True)
+    >>> tiled = flash_attention(x, x, x, block=2, causal=True)
+    >>> direct = attention(x, x, x, causal=True)
     >>> bool(np.allclose(tiled, direct))
     True
     """
