@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assay.spec.scalars import Array, any_of, maximum, row_max, select, total
+from assay.spec.contraction import contract
+from assay.spec.scalars import Array, any_of, exp, maximum, row_max, select, total
 
 
 class OnlineState(NamedTuple):
@@ -51,10 +52,11 @@ def online_step(state: OnlineState, scores: Array, allowed: Array, values: Array
     allowed = np.broadcast_to(allowed, scores.shape)
     some = any_of(allowed)
     top = _merge_top(state.top, state.seen, row_max(scores, allowed), some)
-    rescale = select(state.seen, np.exp(select(state.seen, state.top, top) - top), 0)
-    weights = select(allowed, np.exp(select(allowed, scores, top) - top), 0)
+    rescale = select(state.seen, exp(select(state.seen, state.top, top) - top), 0)
+    weights = select(allowed, exp(select(allowed, scores, top) - top), 0)
     mass = rescale * state.mass + total(weights)
-    acc = rescale * state.acc + np.matmul(weights[..., None, :], values)[..., 0, :]
+    added = contract(weights[..., None, :], allowed[..., None, :], values)[..., 0, :]
+    acc = rescale * state.acc + added
     return OnlineState(top, mass, acc, state.seen | some)
 
 
@@ -63,8 +65,8 @@ def online_merge(a: OnlineState, b: OnlineState) -> OnlineState:
     Associative over the reals.
     """
     top = _merge_top(a.top, a.seen, b.top, b.seen)
-    left = select(a.seen, np.exp(select(a.seen, a.top, top) - top), 0)
-    right = select(b.seen, np.exp(select(b.seen, b.top, top) - top), 0)
+    left = select(a.seen, exp(select(a.seen, a.top, top) - top), 0)
+    right = select(b.seen, exp(select(b.seen, b.top, top) - top), 0)
     return OnlineState(
         top, left * a.mass + right * b.mass, left * a.acc + right * b.acc, a.seen | b.seen
     )

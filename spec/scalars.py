@@ -3,12 +3,16 @@
 An array is either a float array or an object array of scalars of one interpretation (Fraction, Arb
 ball, sympy expression, solver term). ``np.exp`` and the arithmetic operators already dispatch on
 the elements of an object array. Python's ``if`` and numpy's comparisons do not, so they are written
-once, here. An element may offer ``select`` (a condition), ``le`` and ``maximum`` (an ordered
-scalar); nothing else is asked of it.
+once, here. An element may offer ``select`` (a condition) and ``maximum`` (an ordered scalar).
+
+One element may also stand for a stretch of the last axis of any length (a statement about all n):
+it then offers ``total``, ``any_of`` (a condition) and ``row_max``, and elements without them are
+single entries. Nothing else is asked of an element.
 """
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 from typing import Any
 
@@ -28,6 +32,22 @@ def _select_one(condition: Any, yes: Any, no: Any) -> Any:
 
 
 _select = np.frompyfunc(_select_one, 3, 1)
+
+
+def _exp_one(x: Any) -> Any:
+    return x.exp() if hasattr(x, "exp") else math.exp(x)
+
+
+_exp = np.frompyfunc(_exp_one, 1, 1)
+
+
+def exp(x: Array) -> Array:
+    """Elementwise exponential; plain numbers among scalars of an interpretation are allowed.
+
+    >>> exp(np.array([0, 0], dtype=object)).tolist()
+    [1.0, 1.0]
+    """
+    return np.asarray(_exp(x), dtype=object) if is_symbolic(x) else np.exp(x)
 
 
 def select(condition: Array, yes: Array | float, no: Array | float) -> Array:
@@ -55,7 +75,8 @@ def at_most(a: Array, b: Array) -> Array:
 def any_of(condition: Array) -> Array:
     """Disjunction along the last axis, which is kept with length 1."""
     if is_symbolic(condition):
-        return np.asarray(np.bitwise_or.reduce(condition, axis=-1, keepdims=True), dtype=object)
+        seen = _each(condition, "any_of")
+        return np.asarray(np.bitwise_or.reduce(seen, axis=-1, keepdims=True), dtype=object)
     return np.any(condition, axis=-1, keepdims=True)
 
 
@@ -87,6 +108,12 @@ def row_max(scores: Array, allowed: Bool[np.ndarray, "..."] | Array) -> Array:
         )
         return np.where(any_of(np.broadcast_to(allowed, scores.shape)), top, np.zeros_like(top))
     zero = np.zeros((*scores.shape[:-1], 1), dtype=object)
+    if any(hasattr(s, "row_max") for s in scores.flat):
+        rows = np.stack([scores, np.broadcast_to(allowed, scores.shape)], axis=-2).reshape(
+            -1, 2, scores.shape[-1]
+        )
+        zero.flat = [_stretch(row[0]).row_max(row[0], row[1]) for row in rows]
+        return zero
     if scores.size == 0 or not hasattr(scores.flat[0], "maximum"):
         return zero
     seen, top = np.zeros_like(zero), zero
@@ -103,9 +130,34 @@ def _as_object(x: Array) -> Array:
     return np.asarray(x, dtype=object)
 
 
+def _each(x: Array, fold: str) -> Array:
+    """Fold every element that stands for a stretch of an axis; single entries stay as they are."""
+    folded = [getattr(e, fold)() if hasattr(e, fold) else e for e in x.flat]
+    result = np.empty(x.shape, dtype=object)
+    result.flat = folded
+    return result
+
+
+def _stretch(row: Array) -> Any:
+    return next(e for e in row if hasattr(e, "row_max"))
+
+
+def total_over(products: Array, x: Array) -> Array:
+    """Sum over j of ``products`` [..., i, j, w], where j is also the axis -2 of ``x`` [..., j, w].
+
+    >>> total_over(np.ones((1, 2, 1), dtype=object), np.ones((2, 1), dtype=object)).tolist()
+    [[2.0]]
+    """
+    # Only x says what a stretch is here: products may also stand for stretches of their axis i.
+    if any(hasattr(e, "total") for e in x.flat):
+        products = _each(products, "total")
+    return np.asarray(products.sum(axis=-2), dtype=object)
+
+
 def total(x: Array) -> Array:
     """Sum along the last axis, kept with length 1; 0 for an empty axis."""
     if is_symbolic(x) and x.shape[-1] > 0:
+        x = _each(x, "total")
         parts = [x[..., j : j + 1] for j in range(x.shape[-1])]
         return np.asarray(reduce(np.add, parts), dtype=object)
     return np.sum(x, axis=-1, keepdims=True)

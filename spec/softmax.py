@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from assay.spec.scalars import Array, any_of, row_max, select, total
+from assay.spec.scalars import Array, any_of, exp, row_max, select, total
 
 
 def _everywhere(scores: Array) -> Array:
@@ -33,7 +33,7 @@ def masked_softmax(scores: Array, allowed: Array | None = None) -> Array:
     top = row_max(scores, allowed)
     # A blocked score is replaced before the exponential, so that it can neither overflow nor
     # poison.
-    weights = select(allowed, np.exp(select(allowed, scores, top) - top), 0)
+    weights = select(allowed, exp(select(allowed, scores, top) - top), 0)
     mass = total(weights)
     return weights / select(any_of(np.broadcast_to(allowed, scores.shape)), mass, 1)
 
