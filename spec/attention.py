@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Shaped
 
+from assay.spec.contraction import contract
 from assay.spec.masks import causal_mask, combine, window_mask
 from assay.spec.online import online_attend
-from assay.spec.scalars import Array, is_symbolic, select
+from assay.spec.scalars import Array
 from assay.spec.softmax import masked_softmax, softmax_backward
 
 Q = Shaped[np.ndarray, "B H L D"]
@@ -130,28 +131,6 @@ def attention_scores(
     scores = np.matmul(q, np.swapaxes(expand_kv(k, q.shape[1]), -1, -2)) * factor
     bias = _bias(mask)
     return scores if bias is None else scores + bias
-
-
-def contract(
-    weights: Shaped[np.ndarray, "*b L S"],
-    allowed: Bool[np.ndarray, "*b L S"],
-    x: Shaped[np.ndarray, "*b S W"],
-) -> Shaped[np.ndarray, "*b L W"]:
-    """sum over allowed j of weights[i, j] x[j]: a blocked row of x has no influence, NaN and inf
-    included.
-
-    >>> weights, allowed = np.array([[1.0, 0.0]]), np.array([[True, False]])
-    >>> contract(weights, allowed, np.array([[2.0], [np.nan]])).tolist()
-    [[2.0]]
-    """
-    if is_symbolic(x) or is_symbolic(weights):
-        products = weights[..., :, :, None] * x[..., None, :, :]
-        return np.asarray(select(allowed[..., None], products, 0).sum(axis=-2), dtype=object)
-    if np.isfinite(x).all() and np.isfinite(weights).all():
-        return np.matmul(np.where(allowed, weights, 0), x)
-    with np.errstate(invalid="ignore"):
-        products = weights[..., :, :, None] * x[..., None, :, :]
-    return np.where(allowed[..., None], products, 0).sum(axis=-2)
 
 
 def attention_weights(
