@@ -146,7 +146,7 @@ def total_over(products: Array, x: Array) -> Array:
     """Sum over j of ``products`` [..., i, j, w], where j is also the axis -2 of ``x`` [..., j, w].
 
     >>> total_over(np.ones((1, 2, 1), dtype=object), np.ones((2, 1), dtype=object)).tolist()
-    [[2.0]]
+    [[2]]
     """
     # Only x says what a stretch is here: products may also stand for stretches of their axis i.
     if any(hasattr(e, "total") for e in x.flat):
