@@ -1,4 +1,4 @@
-"""What all tests share: one thread, a plain terminal, and a Hypothesis profile that repeats itself."""
+"""What all tests share: one thread, a plain terminal, Hypothesis cases that repeat."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 for _variable in ("FORCE_COLOR", "NO_COLOR"):
     os.environ.pop(_variable, None)
 
-# The same cases every time: a test that fails must fail again. The campaigns are where luck is wanted.
+# The same cases every time: a test that fails must fail again. Luck is for campaigns.
 settings.register_profile("tests", derandomize=True, database=None, deadline=None)
 settings.load_profile("tests")
 

@@ -44,10 +44,12 @@ PLANTS = (
 
 def lint(folder: Path, contract: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run import-linter on the package below ``folder``, with this project's contracts."""
-    wanted = [] if contract is None else ["--contract", contract]
+    code = "from importlinter.cli import lint_imports_command as run; run()"
+    options = ["--no-cache", "--config", str(ROOT / "pyproject.toml")]
+    if contract is not None:
+        options += ["--contract", contract]
     return subprocess.run(
-        [sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()"]
-        + ["--no-cache", "--config", str(ROOT / "pyproject.toml"), *wanted],
+        [sys.executable, "-c", code, *options],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder)},
         capture_output=True,
