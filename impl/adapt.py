@@ -1,0 +1,62 @@
+"""From a plain function to a backend."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from assay.impl.contract import Contract
+from assay.impl.protocol import Backend, HostName
+
+
+def adapt(function: Callable[..., Any], op: str, *, name: str | None = None) -> Backend:
+    """A backend that computes ``op`` by calling ``function``, under a contract that promises little.
+
+    Its arrays are torch tensors where the function, its module or its annotations mention torch, else
+    numpy arrays. ValueError: unknown op; TypeError: the function cannot be called as the op is.
+
+    >>> adapt(lambda scores, *, mask=None: scores, "masked_softmax", name="f").contract.name
+    'f'
+    """
+    backend = _base(host_of(function))()
+    backend.contract = Contract(name=name or _word(function), gradients=backend.host_name == "torch")
+    backend.functions = {op: function}
+    backend.operations()
+    return backend
+
+
+def _base(host: HostName) -> type[Backend]:
+    if host == "torch":
+        from assay.impl.torch_backend import TorchBackend
+
+        return TorchBackend
+    from assay.impl.numpy_backend import NumpyBackend
+
+    return NumpyBackend
+
+
+def host_of(function: Callable[..., Any]) -> HostName:
+    """The array library that ``function`` is written for.
+
+    >>> host_of(lambda x: x)
+    'numpy'
+    """
+    if any(base.__module__.partition(".")[0] == "torch" for base in type(function).__mro__):
+        return "torch"
+    plain = inspect.unwrap(getattr(function, "func", function))
+    space: Mapping[str, Any] = getattr(plain, "__globals__", {})
+    names = getattr(getattr(plain, "__code__", None), "co_names", ())
+    notes = " ".join(str(note) for note in getattr(plain, "__annotations__", {}).values())
+    imported = any(isinstance(v, ModuleType) and _top(v.__name__) == "torch" for v in space.values())
+    return "torch" if imported or "torch" in names or "torch" in notes or "Tensor" in notes else "numpy"
+
+
+def _top(name: str) -> str:
+    return name.partition(".")[0]
+
+
+def _word(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__name__", type(function).__name__)
+    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name) or "function"

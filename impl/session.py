@@ -1,0 +1,111 @@
+"""A session runs calls of one backend: in this process, or in a worker that may crash, hang and run out of memory."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol
+
+from assay.impl.call import Call, Reply
+from assay.impl.contract import Contract
+from assay.impl.loading import Target, check_backend
+from assay.impl.protocol import Backend, HostName
+from assay.impl.runner import execute
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a loaded backend is, as plain data.
+
+    contract        as the adapter bears it out: default modes of its host, ``square`` alignment without ``offset``
+    operations      accepted keywords by op; None: all
+    gradients       ops whose gradients can be asked for, in ``gradient_modes``
+    versions        of what results depend on
+    """
+
+    contract: Contract
+    operations: Mapping[str, tuple[str, ...] | None]
+    gradients: tuple[str, ...]
+    gradient_modes: tuple[str, ...]
+    versions: Mapping[str, str]
+    host: HostName
+
+
+def describe(backend: Backend) -> Description:
+    """The description of a loaded backend."""
+    operations = backend.operations()
+    return Description(
+        contract=backend.effective_contract(),
+        operations={op: operation.accepted for op, operation in operations.items()},
+        gradients=tuple(op for op in operations if backend.differentiates(op)),
+        gradient_modes=backend.gradient_modes(),
+        versions={"python": platform.python_version(), **backend.host().versions()},
+        host=backend.host_name,
+    )
+
+
+class Session(Protocol):
+    """Runs calls. Use it as a context manager, or close it."""
+
+    @property
+    def description(self) -> Description:
+        """What the backend declares and accepts."""
+        ...
+
+    def run(self, calls: Sequence[Call]) -> list[Reply]:
+        """One reply for each call, in order; a backend's faults are failures in them."""
+        ...
+
+    def close(self) -> None:
+        """Release the worker, if there is one. Closing twice is harmless."""
+        ...
+
+    def __enter__(self) -> Session: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class LocalSession:
+    """Calls run in this process: fastest, and a crash takes everything along."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self.description = describe(backend)
+
+    def run(self, calls: Sequence[Call]) -> list[Reply]:
+        """Run ``calls`` here."""
+        return execute(self.backend, calls)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def __enter__(self) -> LocalSession:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_session(
+    target: Target | Backend, *, isolate: bool = True, timeout: float = 10.0, memory: int | None = None
+) -> Session:
+    """Load ``target`` and be ready to run its calls. TargetError: it cannot be loaded.
+
+    isolate  in a worker process; ``timeout`` in seconds a call and ``memory`` in bytes of address space apply to it
+    memory   None: what is mapped at start and 4 GiB; 0: no limit
+    """
+    if timeout <= 0 or (memory is not None and memory < 0):
+        raise ValueError(f"timeout={timeout!r} must be positive and memory={memory!r} None or at least 0")
+    if isolate:
+        from assay.impl.worker_session import WorkerSession
+
+        return WorkerSession(target, timeout=timeout, memory=memory)
+    backend = target.load() if isinstance(target, Target) else target
+    check_backend(backend, backend.contract.name if hasattr(backend, "contract") else type(backend).__name__)
+    return LocalSession(backend)
