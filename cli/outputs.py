@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -30,7 +31,7 @@ def write(
         from assay.cli.report.pages import render
 
         text = render(kind, result, stale, directory)
-    path.write_text(text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def as_json(result: Result, status: Status, stale: Sequence[str] = ()) -> str:
@@ -118,14 +119,14 @@ def _count(suite: ET.Element) -> None:
         suite.set(total, str(sum(case.find(tag) is not None for case in cases)))
 
 
+_FORBIDDEN = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML 1.0 does not allow even as a reference."""
+
+
 def _xml(text: str) -> str:
-    """``text`` without the characters that XML 1.0 forbids.
+    """``text`` without the characters that XML forbids.
 
     >>> _xml("a\x00b")
     'a?b'
     """
-    return "".join(c if c in "\t\n" or (c.isprintable() or c > "\x7f") and not _surrogate(c) else "?" for c in text)
-
-
-def _surrogate(char: str) -> bool:
-    return "\ud800" <= char <= "\udfff" or char in "\ufffe\uffff"
+    return _FORBIDDEN.sub("?", text)

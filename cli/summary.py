@@ -107,8 +107,6 @@ def _contracts(result: Result) -> None:
     console.table("declared, not proved", ["contract", *names], rows)
 
 
-def _value(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def _next(result: Result) -> None:

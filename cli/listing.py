@@ -1,0 +1,133 @@
+"""``assay list``: what there is to check, to check it against, and to check it with."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+
+from assay.cli import console
+from assay.cli.command import Command, Status
+
+Rows = list[dict[str, str]]
+
+
+def _ops() -> Rows:
+    from assay.spec.ops import OPS
+
+    return [
+        {
+            "op": op.name,
+            "inputs": ", ".join(
+                f"{i.name}[{' '.join(i.dims)}]{'?' if i.optional else ''}" for i in op.inputs
+            ),
+            "attributes": ", ".join(f"{a.name}={a.default}" for a in op.attributes),
+            "outputs": ", ".join(f"{name}[{' '.join(dims)}]" for name, dims in op.outputs.items()),
+            "summary": op.summary,
+        }
+        for op in OPS
+    ]
+
+
+def _claims() -> Rows:
+    from assay.spec.claims import CLAIMS
+
+    return [
+        {
+            "claim": claim.id,
+            "kind": claim.kind,
+            "evidence owed": " ".join(
+                word for word, owed in (("proof", claim.proof), ("test", claim.test)) if owed
+            ),
+            "judged": "bitwise" if claim.exact else "",
+            "statement": claim.sentence,
+        }
+        for claim in CLAIMS
+    ]
+
+
+def _backends() -> Rows:
+    from importlib.metadata import entry_points
+
+    from assay.impl.registry import BACKENDS
+
+    own = [{"backend": b.name, "from": b.target, "summary": b.summary} for b in BACKENDS]
+    foreign = [
+        {"backend": e.name, "from": e.value, "summary": "installed package"}
+        for e in entry_points(group="assay.backends")
+    ]
+    return own + foreign
+
+
+def _properties() -> Rows:
+    from assay.properties.properties import PROPERTIES
+
+    return [
+        {
+            "property": p.id,
+            "claim": p.claim,
+            "ops": ", ".join(p.ops) or "every op",
+            "statement": p.statement,
+        }
+        for p in PROPERTIES
+    ]
+
+
+def _obligations() -> Rows:
+    from assay.proofs.obligations import OBLIGATIONS
+
+    return [
+        {"obligation": o.id, "claim": o.claim, "method": o.method, "generality": o.generality}
+        for o in OBLIGATIONS
+    ]
+
+
+def _profiles() -> Rows:
+    from dataclasses import fields
+
+    from assay.properties.profiles import PROFILES
+
+    return [
+        {
+            field.name.replace("_", " "): "" if (v := getattr(p, field.name)) is None else str(v)
+            for field in fields(p)
+        }
+        for p in PROFILES.values()
+    ]
+
+
+LISTS: dict[str, Callable[[], Rows]] = {
+    "ops": _ops,
+    "claims": _claims,
+    "backends": _backends,
+    "properties": _properties,
+    "obligations": _obligations,
+    "profiles": _profiles,
+}
+
+
+def _arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("what", choices=tuple(LISTS), help="what to list")
+    parser.add_argument("--json", action="store_true", help="as JSON, on standard output")
+
+
+def _execute(args: Namespace) -> Status:
+    rows = LISTS[args.what]()
+    if args.json:
+        console.block(json.dumps(rows, indent=1))
+    else:
+        columns = list(rows[0]) if rows else [args.what]
+        console.table("", columns, [list(row.values()) for row in rows])
+    return Status.HELD
+
+
+COMMAND = Command(
+    name="list",
+    summary="list ops, claims, backends, properties, obligations or profiles",
+    examples=(
+        ("assay list claims", "every statement that must hold, in words"),
+        ("assay list backends --json", "for a program to read"),
+    ),
+    arguments=_arguments,
+    execute=_execute,
+)

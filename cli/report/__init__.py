@@ -1,0 +1,1 @@
+"""Reports of a campaign and its proofs: one HTML file that works offline, Markdown, JSON."""

@@ -1,0 +1,217 @@
+"""What a report shows, worked out once for every format: matrix, causes, evidence, contracts, proofs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from assay.cli.command import Status
+from assay.cli.summary import conclusion, status
+from assay.cli.weaknesses import Weakness, weaknesses
+from assay.properties.results import Cell, Finding, Result, Verdict
+
+if TYPE_CHECKING:
+    from assay.proofs.obligation import Outcome
+    from assay.spec.claims import Claim
+
+SYMBOLS: dict[Verdict, str] = {
+    "held": "\N{CHECK MARK}",
+    "violated": "\N{MULTIPLICATION X}",
+    "crashed": "!",
+    "hung": "\N{INFINITY}",
+    "flaky": "\N{ALMOST EQUAL TO}",
+    "unsupported": "\N{EN DASH}",
+    "inconclusive": "?",
+}
+"""A verdict must be readable without colour."""
+
+SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+
+# The verdict that a claim shows when its variants differ: what is worst for the reader.
+_WORST: tuple[Verdict, ...] = (
+    "crashed", "hung", "violated", "flaky", "inconclusive", "held", "unsupported",
+)
+
+EVIDENCE = (
+    "kernel", "proved", "bounded", "exhaustive", "derived", "enclosed", "tested", "assumed", "open",
+    "refuted",
+)
+"""Classes of evidence, strongest first."""
+
+
+@dataclass(frozen=True)
+class Badge:
+    """The verdict of one claim, backend, mode and dtype. ``text`` says it in words (tooltip, screen reader)."""
+
+    verdict: Verdict
+    dtype: str
+    text: str
+    known: bool = False
+
+    @property
+    def symbol(self) -> str:
+        """The verdict without colour."""
+        return SYMBOLS[self.verdict]
+
+    @property
+    def short(self) -> str:
+        """The dtype in at most four letters."""
+        return SHORT.get(self.dtype, self.dtype)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One claim of the matrix: for each column the badges of its dtypes."""
+
+    claim: str
+    sentence: str
+    columns: tuple[tuple[Badge, ...], ...]
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Findings that look like one fault: same backend, claim and hint. ``first`` has the smallest case."""
+
+    first: Finding
+    others: tuple[Finding, ...]
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Everything known about one claim: (class, what was found) pairs, strongest first."""
+
+    claim: Claim
+    entries: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """The whole report."""
+
+    result: Result
+    status: Status
+    conclusion: str
+    weaknesses: tuple[Weakness, ...]
+    columns: tuple[tuple[str, str], ...]
+    rows: tuple[Row, ...]
+    causes: tuple[Cause, ...]
+    evidence: tuple[Evidence, ...]
+    contracts: tuple[tuple[str, tuple[str, ...]], ...]
+    contract_names: tuple[str, ...]
+    outcomes: tuple[Outcome, ...]
+
+
+def build(result: Result, outcomes: Sequence[Outcome] = (), stale: Sequence[str] = ()) -> Page:
+    """The page for a campaign; ``outcomes`` are the proofs at hand."""
+    from assay.spec.claims import CLAIMS
+
+    sentences = {claim.id: claim.sentence for claim in CLAIMS}
+    ended = status(result, stale)
+    columns = tuple(sorted({(c.key.backend, c.key.mode) for c in result.cells}))
+    doubts = weaknesses(result, stale)
+    if not outcomes:
+        missing = "no obligation was discharged for this state of the spec: assay prove"
+        doubts = (*doubts, Weakness("No proofs", "every claim below rests on tests alone", (missing,)))
+    names = tuple(sorted(result.contracts))
+    return Page(
+        result=result,
+        status=ended,
+        conclusion=conclusion(result, ended),
+        weaknesses=doubts,
+        columns=columns,
+        rows=tuple(_rows(result.cells, columns, sentences)),
+        causes=_causes(result.findings, sentences),
+        evidence=tuple(_evidence(claim, result.cells, outcomes) for claim in CLAIMS),
+        contracts=_contracts(result, names),
+        contract_names=names,
+        outcomes=tuple(outcomes),
+    )
+
+
+def _rows(
+    cells: Iterable[Cell], columns: Sequence[tuple[str, str]], sentences: dict[str, str]
+) -> Iterable[Row]:
+    by_claim: dict[str, list[Cell]] = {claim: [] for claim in sentences}
+    for cell in cells:
+        by_claim.setdefault(cell.claim, []).append(cell)
+    for claim, own in by_claim.items():
+        if own:
+            parts = (
+                _badges([c for c in own if (c.key.backend, c.key.mode) == column]) for column in columns
+            )
+            yield Row(claim, sentences.get(claim, ""), tuple(parts))
+
+
+def _badges(cells: Sequence[Cell]) -> tuple[Badge, ...]:
+    by_dtype: dict[str, list[Cell]] = {}
+    for cell in cells:
+        by_dtype.setdefault(cell.key.dtype, []).append(cell)
+    order = [*(d for d in SHORT if d in by_dtype), *sorted(set(by_dtype) - set(SHORT))]
+    return tuple(_badge(dtype, by_dtype[dtype]) for dtype in order)
+
+
+def _badge(dtype: str, cells: Sequence[Cell]) -> Badge:
+    verdict = min((c.verdict for c in cells), key=_WORST.index)
+    findings = [c.finding for c in cells if c.finding is not None]
+    known = bool(findings) and all(f.known for f in findings)
+    text = "\n".join(_describe(cell) for cell in sorted(cells, key=lambda c: c.key))
+    return Badge(verdict, dtype, text, known)
+
+
+def _describe(cell: Cell) -> str:
+    parts = [f"{cell.key}: {cell.verdict}", f"{cell.examples} examples"]
+    if cell.worst:
+        parts.append(f"worst error/bound {cell.worst:.3g}")
+    parts += [text for text in (cell.grade, cell.reason) if text]
+    if cell.finding is not None:
+        parts += [cell.finding.message, *([f"known: {cell.finding.known}"] if cell.finding.known else [])]
+    return ", ".join(parts)
+
+
+def _causes(findings: Iterable[Finding], sentences: dict[str, str]) -> tuple[Cause, ...]:
+    groups: dict[tuple[str, str, str, bool], list[Finding]] = {}
+    for finding in findings:
+        key = (finding.cell.backend, finding.claim, finding.hint, bool(finding.known))
+        groups.setdefault(key, []).append(finding)
+    # The shortest summary stands for the smallest case: it names only what differs from the defaults.
+    ordered = (sorted(group, key=lambda f: (len(f.summary), f.cell)) for group in groups.values())
+    return tuple(Cause(g[0], tuple(g[1:]), sentences.get(g[0].claim, "")) for g in ordered)
+
+
+def _evidence(claim: Claim, cells: Iterable[Cell], outcomes: Iterable[Outcome]) -> Evidence:
+    entries = [(o.status, f"{o.id}, {o.generality}") for o in outcomes if o.claim == claim.id]
+    own = [c for c in cells if c.claim == claim.id]
+    held = [c for c in own if c.verdict == "held"]
+    failed = {c.key.backend for c in own if c.finding is not None}
+    if held:
+        worst = max(c.worst for c in held)
+        backends = len({c.key.backend for c in held})
+        entries.append((
+            "tested",
+            f"{sum(c.examples for c in held)} examples, {len(held)} cells, "
+            f"{backends} backend{'s' if backends > 1 else ''}, worst error/bound {worst:.2g}",
+        ))
+    if failed:
+        entries.append(("refuted", f"for {', '.join(sorted(failed))}"))
+    entries.sort(key=lambda entry: EVIDENCE.index(entry[0]))
+    return Evidence(claim, tuple(entries))
+
+
+def _contracts(result: Result, names: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    fields = dict.fromkeys(f for name in names for f in result.contracts[name] if f != "name")
+    return tuple((f, tuple(value(result.contracts[name].get(f)) for name in names)) for f in fields)
+
+
+def value(declared: Any) -> str:
+    """A declaration as text.
+
+    >>> value(("a", "b")), value(None), value(())
+    ('a, b', 'default', 'none')
+    """
+    if isinstance(declared, (list, tuple)):
+        return ", ".join(map(str, declared)) or "none"
+    if isinstance(declared, bool):
+        return "yes" if declared else "no"
+    return "default" if declared is None else str(declared)

@@ -1,0 +1,103 @@
+"""What earlier commands kept: campaigns and findings in the journal, proofs in a file beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from assay.cli.command import UsageError
+
+if TYPE_CHECKING:
+    from assay.proofs.obligation import Outcome
+    from assay.properties.journal import Journal
+    from assay.properties.results import Finding, Result
+
+_JOURNAL = "journal.sqlite"
+_PROOFS = "proofs.json"
+_SCHEMA = 1
+
+
+def journal(directory: Path) -> Journal:
+    """The journal in ``directory``; UsageError when there is none (reading must not make one)."""
+    from assay.properties.journal import Journal
+
+    path = directory / _JOURNAL
+    if not path.is_file():
+        raise UsageError(f"there is no campaign in {str(directory)!r} yet; assay run TARGET makes one")
+    return Journal(path)
+
+
+def campaign(directory: Path, wanted: str | None) -> Result:
+    """The campaign with this id (or a unique beginning of it), or the newest one."""
+    book = journal(directory)
+    ids = [entry[0] for entry in book.campaigns()]
+    if not ids:
+        raise UsageError(f"there is no campaign in {str(directory)!r} yet; assay run TARGET makes one")
+    if wanted is None:
+        return book.latest()
+    return book.load(unique("campaign", wanted, ids))
+
+
+def find(directory: Path, prefix: str) -> Finding:
+    """The finding with this id or unique beginning of it."""
+    return journal(directory).find(prefix)
+
+
+def unique(what: str, prefix: str, ids: Sequence[str]) -> str:
+    """The one of ``ids`` that begins with ``prefix``; UsageError lists the candidates otherwise.
+
+    >>> unique("campaign", "b", ["abc", "bcd"])
+    'bcd'
+    """
+    found = sorted({i for i in ids if i.startswith(prefix)})
+    if prefix in found:
+        return prefix
+    if len(found) == 1:
+        return found[0]
+    problem = "matches several" if found else "does not exist"
+    raise UsageError(f"{what}={prefix!r} {problem}; candidates: {', '.join(found or sorted(set(ids)))}")
+
+
+def source_fingerprint() -> str:
+    """Hash of the spec's and the proofs' sources: outcomes of other sources are no evidence for these."""
+    root = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256()
+    for folder in ("spec", "proofs"):
+        for path in sorted((root / folder).rglob("*.py")):
+            digest.update(path.name.encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def save_proofs(directory: Path, outcomes: Iterable[Outcome]) -> Path:
+    """Keep ``outcomes``, beside earlier ones of the same sources; returns the file."""
+    kept = {o.id: o for o in load_proofs(directory)}
+    kept |= {o.id: o for o in outcomes}
+    document = {
+        "schema": _SCHEMA,
+        "sources": source_fingerprint(),
+        "outcomes": [o.as_json() for o in kept.values()],
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / _PROOFS
+    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    return path
+
+
+def load_proofs(directory: Path) -> tuple[Outcome, ...]:
+    """Outcomes kept in ``directory`` that were reached with the present sources; empty when there are none."""
+    path = directory / _PROOFS
+    if not path.is_file():
+        return ()
+    from assay.proofs.obligation import Outcome
+
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["schema"] != _SCHEMA or document["sources"] != source_fingerprint():
+            return ()
+        return tuple(Outcome.from_json(entry) for entry in document["outcomes"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path} is damaged ({error}); assay prove writes it anew once it is removed") from error
