@@ -1,0 +1,76 @@
+"""Induction over the prefixes of a stretch: one predicate gives base and step, so that they cannot drift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import z3
+
+from assay.proofs.obligation import Premise, Query
+from assay.proofs.scalars.stretches import Axis, Fold
+
+K = z3.Int("k")
+Predicate = Callable[[Any], z3.BoolRef]
+Pointwise = Callable[[Any], Sequence[Premise]]
+
+
+def nothing(_: Any) -> Sequence[Premise]:
+    """No pointwise premises."""
+    return ()
+
+
+def folds_of(*axes: Axis) -> tuple[Fold, ...]:
+    """The folds along all these axes."""
+    return tuple(fold for axis in axes for fold in axis.folds.values())
+
+
+def starts(axis: Axis) -> list[Premise]:
+    """Every fold of an empty prefix."""
+    return [
+        Premise(f"{f.function.name()}(0)", f.at(0) == f.start, "definition")
+        for f in axis.folds.values()
+    ]
+
+
+def unfoldings(axis: Axis, k: Any) -> list[Premise]:
+    """Every fold of a prefix that is one entry longer than ``k``."""
+    return [
+        Premise(f"{f.function.name()}(k+1)", f.at(k + 1) == f.step(f.at(k), k), "definition")
+        for f in axis.folds.values()
+    ]
+
+
+def by_induction(
+    name: str,
+    axis: Axis,
+    predicate: Predicate,
+    *,
+    pointwise: Pointwise = nothing,
+    premises: Sequence[Premise] = (),
+    witness: Mapping[str, Any] | None = None,
+    others: Sequence[Axis] = (),
+) -> tuple[list[Query], Premise]:
+    """The two queries that prove ``predicate`` of every prefix length, and the lemma they give.
+
+    pointwise  premises about the entry at an index, taken at the step's index k
+    premises   facts that do not speak of the index
+    others     further axes that the premises speak of
+    """
+    # First, since the predicate may name folds that did not exist before.
+    at_start, at_k, at_next = predicate(0), predicate(K), predicate(K + 1)
+    folds, values = folds_of(axis, *others), {"k": 1, **(witness or {})}
+    inside = Premise("0 <= k < n", z3.And(0 <= K, axis.length > K), "definition")
+    step = [
+        inside,
+        Premise("hypothesis at k", at_k, "lemma"),
+        *unfoldings(axis, K),
+        *pointwise(K),
+        *premises,
+    ]
+    base = (*premises, *starts(axis))
+    lemma = Premise(f"by induction: {name}", predicate(axis.length), "lemma")
+    return [
+        Query(f"{name}, base", at_start, base, values, folds),
+        Query(f"{name}, step", at_next, tuple(step), values, folds),
+    ], lemma

@@ -1,0 +1,175 @@
+"""What an obligation is, and what comes out of discharging it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    import z3
+
+Status = Literal[
+    "kernel", "proved", "bounded", "exhaustive", "derived", "enclosed", "tested", "assumed",
+    "refuted", "open",
+]  # fmt: skip
+STATUSES: tuple[Status, ...] = (
+    "kernel", "proved", "bounded", "exhaustive", "derived", "enclosed", "tested", "assumed",
+    "refuted", "open",
+)  # fmt: skip
+
+Method = Literal["z3", "enumeration", "sympy", "arb"]
+PremiseKind = Literal["assumption", "law", "definition", "lemma"]
+
+
+@dataclass(frozen=True)
+class Premise:
+    """One fact that a query may use.
+
+    kind  ``assumption`` restricts the statement; ``law`` is a ground instance of a law of exp or of
+          arithmetic; ``definition`` unfolds a name; ``lemma`` is the goal of an earlier query
+    """
+
+    text: str
+    term: z3.BoolRef
+    kind: PremiseKind = "assumption"
+
+
+@dataclass(frozen=True)
+class Query:
+    """The premises entail the goal: a question to a solver.
+
+    witness  values of the free names, on which every premise is evaluated: they do not contradict
+             each other. A name left out gets a value derived from its name.
+    folds    the reductions along axes of any length that the terms speak of
+    """
+
+    name: str
+    goal: z3.BoolRef
+    premises: tuple[Premise, ...] = ()
+    witness: Mapping[str, Any] = field(default_factory=dict)
+    folds: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One instance that was decided by calculation."""
+
+    name: str
+    holds: bool
+
+
+Step = Query | Case
+Body = Callable[[], Iterable[Step]]
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A mutated statement that must be refuted, or the check could not fail.
+
+    text  what was changed
+    body  builds the mutated statement the way the obligation builds its own
+    """
+
+    text: str
+    body: Body
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """A formal statement about the spec that entails a claim, or a part of one.
+
+    id          ``<claim>/<variant>``
+    statement   LaTeX
+    generality  exactly what is covered
+    strength    the status that success earns: ``proved`` for statements about all sizes, ``bounded``
+                where a size is bounded, ``exhaustive``, ``derived`` or ``enclosed``
+    trust       what must be believed beside the spec and the method's own software
+    """
+
+    id: str
+    claim: str
+    statement: str
+    generality: str
+    strength: Status
+    method: Method
+    body: Body
+    twin: Twin
+    trust: tuple[str, ...] = ()
+    budget: float = 10.0
+
+
+@dataclass(frozen=True)
+class SpecFunction:
+    """A function of the spec that took part, as it was at that moment."""
+
+    name: str
+    file: str
+    line: int
+    hash: str
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A premise of the statement, and values on which it was evaluated and holds."""
+
+    text: str
+    witness: str
+
+
+@dataclass(frozen=True)
+class TwinOutcome:
+    """Whether the mutated statement was refuted, and by which counterexample."""
+
+    text: str
+    refuted: bool
+    counterexample: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is known about an obligation after its discharge.
+
+    detail  the counterexample of a refuted one, the reason of an open one, else what was done
+    checks  number of queries and cases that were decided
+    cross   verdict of the second solver, where one was asked
+    """
+
+    id: str
+    claim: str
+    statement: str
+    generality: str
+    status: Status
+    method: Method
+    solver: str
+    version: str
+    seconds: float
+    checks: int
+    detail: str
+    assumptions: tuple[Assumption, ...]
+    trust: tuple[str, ...]
+    twin: TwinOutcome
+    spec: tuple[SpecFunction, ...]
+    cross: str | None = None
+
+    @property
+    def held(self) -> bool:
+        """True unless it is refuted or open."""
+        return self.status not in ("refuted", "open")
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain dicts, lists, strings and numbers."""
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any]) -> Outcome:
+        """Inverse of ``as_json``; KeyError or TypeError on anything else."""
+        return Outcome(
+            **{
+                **data,
+                "assumptions": tuple(Assumption(**a) for a in data["assumptions"]),
+                "trust": tuple(data["trust"]),
+                "twin": TwinOutcome(**data["twin"]),
+                "spec": tuple(SpecFunction(**f) for f in data["spec"]),
+            }
+        )

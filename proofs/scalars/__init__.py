@@ -1,0 +1,1 @@
+"""Interpretations of the spec's scalar: exact, enclosed, symbolic, and solver terms."""

@@ -1,0 +1,43 @@
+"""Terms of an unknown arithmetic: nothing is known of +, -, *, / and exp except that they are functions.
+
+What is proved of these terms holds bit for bit in every arithmetic, IEEE with NaN and infinity included,
+as long as the operations are carried out in the spec's order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import z3
+
+from assay.proofs.scalars.terms import Term
+
+SCALAR = z3.DeclareSort("Scalar")
+ARITY = {"add": 2, "sub": 2, "mul": 2, "div": 2, "max": 2, "neg": 1, "exp": 1}
+OPERATIONS = {name: z3.Function(name, *[SCALAR] * (n + 1)) for name, n in ARITY.items()}
+
+
+class Opaque(Term):
+    """A value of the unknown arithmetic; each plain number is a constant named after it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def constant(cls, x: Any) -> z3.ExprRef:
+        """The constant of a plain number."""
+        return z3.Const(f"#{float(x)!r}", SCALAR)
+
+    @classmethod
+    def sort(cls) -> z3.SortRef:
+        """The uninterpreted sort."""
+        return SCALAR
+
+    @classmethod
+    def apply(cls, operation: str, *terms: z3.ExprRef) -> z3.ExprRef:
+        """The uninterpreted operation."""
+        return OPERATIONS[operation](*terms)
+
+
+def opaque(name: str) -> Opaque:
+    """A variable of the unknown arithmetic."""
+    return Opaque(z3.Const(name, SCALAR))

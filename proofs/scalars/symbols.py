@@ -1,0 +1,58 @@
+"""sympy expressions: the spec's formula as an object of calculus. They have no order, so the spec's shift is 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+
+
+def expression(x: Any) -> sympy.Expr:
+    """The sympy expression of a wrapped or plain number; floats are read as exact rationals."""
+    if isinstance(x, Symbolic):
+        return x.value
+    return sympy.Rational(x) if isinstance(x, float) else sympy.sympify(x)
+
+
+class Symbolic:
+    """A sympy expression that numpy can calculate with.
+
+    >>> Symbolic(sympy.Symbol("x")).exp() * 2
+    Symbolic(2*exp(x))
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = expression(value)
+
+    def exp(self) -> Symbolic:
+        """Exponential."""
+        return Symbolic(sympy.exp(self.value))
+
+    def __repr__(self) -> str:
+        return f"Symbolic({self.value})"
+
+    def __neg__(self) -> Symbolic:
+        return Symbolic(-self.value)
+
+    def __add__(self, other: Any) -> Symbolic:
+        return Symbolic(self.value + expression(other))
+
+    def __sub__(self, other: Any) -> Symbolic:
+        return Symbolic(self.value - expression(other))
+
+    def __mul__(self, other: Any) -> Symbolic:
+        return Symbolic(self.value * expression(other))
+
+    def __truediv__(self, other: Any) -> Symbolic:
+        return Symbolic(self.value / expression(other))
+
+    def __rsub__(self, other: Any) -> Symbolic:
+        return Symbolic(expression(other) - self.value)
+
+    def __rtruediv__(self, other: Any) -> Symbolic:
+        return Symbolic(expression(other) / self.value)
+
+    __radd__ = __add__
+    __rmul__ = __mul__

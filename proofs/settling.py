@@ -1,0 +1,168 @@
+"""Settle one obligation: decide its steps, check that premises are satisfiable, refute its twin."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+
+from assay.proofs.obligation import (
+    Assumption,
+    Body,
+    Case,
+    Method,
+    Obligation,
+    Outcome,
+    Query,
+    Status,
+    Step,
+    TwinOutcome,
+)
+from assay.proofs.solving import VERSION, Answer, contradictory, decide, witness_text
+from assay.proofs.tracing import traced
+
+SOLVERS: dict[Method, tuple[str, str]] = {
+    "z3": ("z3", VERSION),
+    "enumeration": ("python", platform.python_version()),
+    "sympy": ("sympy", version("sympy")),
+    "arb": ("python-flint", version("python-flint")),
+}
+
+
+@dataclass
+class _Tally:
+    """What the steps of one body came to."""
+
+    checks: int = 0
+    assumptions: dict[str, str] = field(default_factory=dict)
+    failure: str = ""
+    doubt: str = ""
+
+
+def settle(obligation: Obligation, timeout: float = 20.0, cross_check: bool = False) -> Outcome:
+    """The outcome of one obligation, in this process; the solver stops after ``timeout`` seconds.
+
+    Each obligation's own budget lowers the limit. An exception of the body is a doubt: it is reported
+    as ``open``, with its message.
+    """
+    start = time.perf_counter()
+    limit = min(timeout, obligation.budget)
+    deadline = start + limit
+    try:
+        steps, spec = traced(lambda: list(obligation.body()))
+        tally = _decide_all(steps, deadline)
+        cross = _cross(steps, deadline) if cross_check else None
+    except Exception as error:
+        steps, spec, cross = [], (), None
+        tally = _Tally(doubt=f"{type(error).__name__}: {error}")
+    twin = _refute(obligation.twin.text, obligation.twin.body, time.perf_counter() + limit)
+    if not twin.refuted and not tally.failure:
+        tally.doubt = tally.doubt or f"the mutated statement was not refuted: {twin.counterexample}"
+    status, detail = _status(obligation, tally)
+    solver, solver_version = SOLVERS[obligation.method]
+    return Outcome(
+        id=obligation.id,
+        claim=obligation.claim,
+        statement=obligation.statement,
+        generality=obligation.generality,
+        status=status,
+        method=obligation.method,
+        solver=solver,
+        version=solver_version,
+        seconds=time.perf_counter() - start,
+        checks=tally.checks,
+        detail=detail,
+        assumptions=tuple(Assumption(t, w) for t, w in tally.assumptions.items()),
+        trust=obligation.trust,
+        twin=twin,
+        spec=spec,
+        cross=cross,
+    )
+
+
+def unsettled(obligation: Obligation, seconds: float, reason: str) -> Outcome:
+    """The outcome of an obligation that was stopped from outside."""
+    solver, solver_version = SOLVERS[obligation.method]
+    twin = TwinOutcome(obligation.twin.text, False, "not reached")
+    return Outcome(
+        obligation.id, obligation.claim, obligation.statement, obligation.generality, "open",
+        obligation.method, solver, solver_version, seconds, 0, reason, (), obligation.trust, twin, (),
+    )  # fmt: skip
+
+
+def _status(obligation: Obligation, tally: _Tally) -> tuple[Status, str]:
+    if tally.failure:
+        return "refuted", tally.failure
+    if tally.doubt:
+        return "open", tally.doubt
+    return obligation.strength, f"{tally.checks} checks"
+
+
+def _decide_all(steps: Iterable[Step], deadline: float) -> _Tally:
+    tally = _Tally()
+    for step in steps:
+        tally.checks += 1
+        if isinstance(step, Case):
+            if not step.holds:
+                tally.failure = step.name
+        else:
+            _decide_query(step, deadline, tally)
+        if tally.failure:
+            return tally
+        if time.perf_counter() > deadline:
+            tally.doubt = tally.doubt or f"timeout after {tally.checks} checks"
+            return tally
+    if not tally.checks:
+        tally.doubt = "nothing was checked"
+    return tally
+
+
+def _decide_query(query: Query, deadline: float, tally: _Tally) -> None:
+    answer = decide(query, deadline - time.perf_counter())
+    if answer.verdict != "holds" and answer.counterexample:
+        tally.failure = f"{query.name}: {answer.counterexample}"
+    elif answer.verdict == "fails":
+        # The solver knows only ground instances of the laws of exp, so its model may be a phantom.
+        tally.doubt = tally.doubt or f"{query.name}: a model that evaluation does not confirm"
+    elif answer.verdict == "unknown":
+        tally.doubt = tally.doubt or f"{query.name}: {answer.reason}"
+    else:
+        _require_witness(query, answer, tally)
+
+
+def _require_witness(query: Query, answer: Answer, tally: _Tally) -> None:
+    """Premises that exclude each other prove anything: each must hold on concrete numbers."""
+    holds, text = witness_text(query, answer.premises)
+    if not holds:
+        vacuous = contradictory(answer.premises, 2.0)
+        why = "the premises contradict each other" if vacuous else f"bad witness: {text}"
+        tally.doubt = tally.doubt or f"{query.name}: {why}"
+    for premise in answer.premises:
+        if premise.kind in ("assumption", "law"):
+            tally.assumptions.setdefault(premise.text, text)
+
+
+def _refute(text: str, body: Body, deadline: float) -> TwinOutcome:
+    """Refuted when a case is false, or a query has a counterexample that survives evaluation."""
+    said = []
+    try:
+        for step in body():
+            if isinstance(step, Case):
+                if not step.holds:
+                    return TwinOutcome(text, True, step.name)
+                continue
+            answer = decide(step, max(0.5, deadline - time.perf_counter()))
+            if answer.verdict != "holds" and answer.counterexample:
+                return TwinOutcome(text, True, answer.counterexample)
+            said.append(f"{step.name}: {answer.verdict}")
+    except Exception as error:
+        said.append(f"{type(error).__name__}: {error}")
+    return TwinOutcome(text, False, "; ".join(said) or "every case holds")
+
+
+def _cross(steps: Iterable[Step], deadline: float) -> str:
+    from assay.proofs.crossing import cross_check
+
+    return cross_check([s for s in steps if isinstance(s, Query)], deadline - time.perf_counter())
