@@ -118,7 +118,7 @@ class Backend(ABC):
         return self._derivatives
 
     def effective_contract(self) -> Contract:
-        """The contract as its adapter bears it out: causal only where L = S when no method takes ``offset``."""
+        """The contract as its adapter bears it out: ``aligned``, and with the host's modes where it names none."""
         return self._effective_contract
 
     def differentiates(self, op: str) -> bool:
@@ -144,6 +144,10 @@ class Backend(ABC):
 
     @cached_property
     def _effective_contract(self) -> Contract:
+        return self.aligned()
+
+    def aligned(self) -> Contract:
+        """The contract, with causal alignment "square" where it claims "offset" and no method takes one."""
         operation = self.operations().get("attention")
         takes_offset = operation is None or operation.keywords is None or "offset" in operation.keywords
         if self.contract.causal_alignment == "offset" and not takes_offset:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,9 +31,18 @@ class _Run:
     natives: Mapping[str, Any]
 
 
-def execute(backend: Backend, calls: Sequence[Call]) -> list[Reply]:
-    """Run ``calls`` in order; one reply each. What a backend does wrong becomes a failure and is never raised."""
-    runs = [_run(backend, call) for call in calls]
+def execute(
+    backend: Backend, calls: Sequence[Call], *, starting: Callable[[int], None] | None = None
+) -> list[Reply]:
+    """Run ``calls`` in order; one reply each. What a backend does wrong becomes a failure and is never raised.
+
+    ``starting`` is told the index of each call before it runs.
+    """
+    runs = []
+    for index, call in enumerate(calls):
+        if starting is not None:
+            starting(index)
+        runs.append(_run(backend, call))
     if len(runs) > 1:
         return _later_changes(backend.host(), runs)
     return [run.reply for run in runs]
