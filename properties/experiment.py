@@ -12,7 +12,6 @@ import numpy as np
 from assay.impl.call import Call
 
 Aspect = Literal[
-    "shape",
     "dtype",
     "inputs_unchanged",
     "guard_zones",
@@ -61,12 +60,37 @@ class Same:
 
 
 @dataclass(frozen=True)
+class Combined:
+    """|sum of coefficient * subject| <= bound elementwise: a linear relation between replies."""
+
+    terms: tuple[tuple[float, Subject], ...]
+    bound: np.ndarray
+
+
+@dataclass(frozen=True)
+class Loud:
+    """|subject - want| <= bound, or subject is not finite: wrong only where it shows. The promise of ``propagates``."""
+
+    subject: Subject
+    want: np.ndarray
+    bound: np.ndarray
+
+
+@dataclass(frozen=True)
 class Between:
     """low <= subject <= high elementwise (NaN fails)."""
 
     subject: Subject
     low: np.ndarray
     high: np.ndarray
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """subject has this shape."""
+
+    subject: Subject
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -86,21 +110,28 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Clean:
-    """The runner's observation ``aspect`` of call ``call`` must be clean; ``limit`` bytes for
-    memory.
+    """The runner's observation ``aspect`` of call ``call`` must be clean.
+
+    limit   bytes that resident memory may grow
+    wanted  kernels of which one must have run; for dtype: the device that results must lie on
     """
 
     call: int
     aspect: Aspect
     limit: int = 0
+    wanted: tuple[str, ...] = ()
 
 
-Expectation = Close | Same | Between | Finite | Rejected | Clean
+Expectation = Close | Same | Combined | Loud | Between | Shaped | Finite | Rejected | Clean
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """Calls in the order they are made, and everything that must hold of them."""
+    """Calls in the order they are made, and everything that must hold of them.
+
+    weaker  says in what way the backend's contract makes this a weaker promise than the claim, or ""
+    """
 
     calls: tuple[Call, ...]
     expectations: tuple[Expectation, ...]
+    weaker: str = ""

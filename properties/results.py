@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Verdict = Literal["held", "violated", "crashed", "hung", "flaky", "unsupported", "inconclusive"]
@@ -21,16 +23,19 @@ Class = Literal["functional", "numerical"]
 
 @dataclass(frozen=True, order=True)
 class CellKey:
-    """One property of one backend, in one dtype and mode."""
+    """One property of one op of one backend, in one dtype and mode."""
 
     backend: str
     property: str
     dtype: str
     mode: str = "default"
+    op: str = ""
 
     def __str__(self) -> str:
         mode = "" if self.mode == "default" else f" ({self.mode})"
-        return f"{self.backend}{mode} {self.property} {self.dtype}"
+        # Hygiene claims are about every op; the other claims say by their name which.
+        op = f" of {self.op}" if self.property.startswith("hygiene.") and self.op else ""
+        return f"{self.backend}{mode} {self.property}{op} {self.dtype}"
 
 
 @dataclass(frozen=True)
@@ -115,3 +120,46 @@ class Result:
         """All findings, unexpected ones first."""
         found = [c.finding for c in self.cells if c.finding is not None]
         return tuple(sorted(found, key=lambda f: (bool(f.known), f.cell)))
+
+
+def to_json(value: Cell | Finding | Result) -> dict[str, Any]:
+    """As plain JSON; infinities and NaN become strings, which JSON has no numbers for."""
+    return dict(_plain(asdict(value)))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    return value
+
+
+def finding_from_json(record: Mapping[str, Any]) -> Finding:
+    """The inverse of ``to_json`` for a finding."""
+    return Finding(**{**record, "cell": CellKey(**record["cell"]), "score": float(record["score"])})
+
+
+def cell_from_json(record: Mapping[str, Any]) -> Cell:
+    """The inverse of ``to_json`` for a cell."""
+    found = record["finding"]
+    return Cell(**{
+        **record,
+        "key": CellKey(**record["key"]),
+        "worst": float(record["worst"]),
+        "scores": tuple(float(s) for s in record["scores"]),
+        "finding": None if found is None else finding_from_json(found),
+    })
+
+
+def result_from_json(record: Mapping[str, Any]) -> Result:
+    """The inverse of ``to_json`` for a result."""
+    fields = {name: value for name, value in record.items() if name in Result.__dataclass_fields__}
+    return Result(**{
+        **fields,
+        "targets": tuple(record["targets"]),
+        "cells": tuple(cell_from_json(c) for c in record["cells"]),
+        "notes": tuple(record["notes"]),
+    })

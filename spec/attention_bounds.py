@@ -233,3 +233,19 @@ def _score_gradient(
     total = error * spread + (w.exact + error) * (product + mean_error + 3.0 * (u + mid) * spread)
     total = total + arithmetic.tau_acc * (2.0 + spread)
     return w.exact * np.abs(exact - mean), np.where(w.allowed, total, 0.0)
+
+
+def convex_slack(keys: int, reach: Array, arithmetic: Arithmetic) -> Array:
+    """By how much a computed output may leave the range of the visible values, whose magnitudes are at most ``reach``.
+
+    Computed weights are at least 0; they are exponentials e_j, each used once in the sum of products and once in the mass, so
+    their own errors cancel. What is left: two sums of n terms, a division, the rescaling of both by online forms (each factor is
+    shared by sum and mass up to its rounding), stored weights (2 u_mid) and the stored output.
+
+    >>> bool(convex_slack(1, np.array(1.0), Arithmetic()) < 1e-6)
+    True
+    """
+    u = arithmetic.u_acc
+    sums = 2.0 * gamma(keys + 3, u) + 2.0 * arithmetic.u_mid + arithmetic.u_store
+    rescale = 4.0 * u * arithmetic.blocks(keys)
+    return reach * (sums + rescale) * 1.001 + arithmetic.tau_acc * (keys + 2) * (1.0 + reach) + arithmetic.tau_store

@@ -260,6 +260,13 @@ ATTENTION: tuple[Claim, ...] = (
         "T",
     ),
     _attention(
+        "blocked_independent",
+        "invariance",
+        "No finite value of a key or value that no query sees changes any output.",
+        r"(\forall i\; \neg a_{ij}) \Rightarrow O(k_j, v_j) = O(k'_j, v'_j)",
+        "PTX",
+    ),
+    _attention(
         "allowed_nonfinite",
         "value",
         "NaN in a visible value reaches the outputs that see it.",

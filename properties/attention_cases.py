@@ -1,0 +1,202 @@
+"""Drawing attention cases and making their arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from assay.impl.call import Call, Layout
+from assay.properties.case import Case, MaskDraw, Materials
+from assay.properties.context import Context
+from assay.properties.draw import HALVES, MASK_RECIPES, ORDINARY, SEEDS, WIDTHS, Draw, choice, sizes
+from assay.properties.mask_recipes import see_something
+from assay.spec.attention import visible
+
+COST = 1 << 15
+"""Largest L * S drawn, so that an example stays within a few milliseconds."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a property needs of its cases; what it leaves open is drawn.
+
+    causal     True or False: always or never; None: drawn
+    square     L = S and offset 0
+    masks      draw boolean or additive masks and windows too
+    empty      rows without any visible key: "none" or "some"
+    scale      "usual": default or positive; "any": also 0 and negative; "default": never given
+    gqa        None: drawn where the contract offers it; True: fewer key heads than query heads
+    batch      least batch size;  queries, keys: least lengths
+    recipes    value recipes to choose from
+    """
+
+    causal: bool | None = None
+    square: bool = False
+    masks: bool = True
+    empty: str = "none"
+    scale: str = "usual"
+    gqa: bool | None = None
+    batch: int = 1
+    heads: int = 1
+    queries: int = 1
+    keys: int = 1
+    recipes: tuple[str, ...] = ORDINARY
+
+
+def draw_attention(draw: Draw, ctx: Context, wish: Wish) -> Case:
+    """One attention case that fits the wish and the contract."""
+    heads, kv_heads = draw(choice(*_head_pairs(ctx, wish)))
+    causal = _causal(draw, ctx, wish)
+    queries, keys, offset = _lengths(draw, ctx, wish, causal)
+    width = draw(choice(*WIDTHS))
+    dims = {
+        "B": draw(choice(*[b for b in (1, 2, 3) if b >= wish.batch])),
+        "H": heads, "Hkv": kv_heads, "L": queries, "S": keys, "D": width,
+        "Dv": draw(choice(width, *WIDTHS)) if ctx.contract.value_width else width,
+    }
+    attributes: dict[str, Any] = {"causal": True} if causal else {}
+    if offset:
+        attributes["offset"] = offset
+    if wish.masks and ctx.takes("window") and draw(choice(False, False, False, True)):
+        attributes["window"] = _window(draw, causal)
+    attributes |= _scale(draw, ctx, wish, width)
+    mask = _mask(draw, ctx, wish) if wish.masks or wish.empty == "some" else None
+    recipes = {name: draw(choice(*wish.recipes)) for name in ("q", "k", "v")}
+    return Case(ctx.op.name, ctx.dtype, ctx.mode, draw(SEEDS), dims, attributes, recipes, mask)
+
+
+def _head_pairs(ctx: Context, wish: Wish) -> list[tuple[int, int]]:
+    plain = [(h, h) for h in (1, 2, 3) if h >= wish.heads]
+    grouped = [(2, 1), (4, 2), (6, 3), (6, 2)] if ctx.contract.grouped_heads else []
+    grouped = [pair for pair in grouped if pair[1] >= wish.heads or wish.heads == 1]
+    return grouped if wish.gqa else plain if wish.gqa is False else plain + grouped
+
+
+def _causal(draw: Draw, ctx: Context, wish: Wish) -> bool:
+    if not ctx.takes("causal") or wish.causal is False:
+        return False
+    return True if wish.causal else draw(HALVES)
+
+
+def _lengths(draw: Draw, ctx: Context, wish: Wish, causal: bool) -> tuple[int, int, int]:
+    """L, S and the offset of the first query that the contract's causal alignment allows."""
+    blocks = ctx.contract.block_sizes
+    keys = max(draw(sizes(blocks, 520)), wish.keys, wish.queries if wish.square else 1)
+    if wish.square or (causal and ctx.contract.causal_alignment == "square"):
+        keys = min(keys, 181)
+        keys = max(keys, wish.queries)
+        return keys, keys, 0
+    kind = draw(choice("square", "free", "one"))
+    limit = max(1, COST // keys)
+    free = keys if kind == "square" else 1 if kind == "one" else draw(sizes(blocks, 520))
+    queries = max(min(free, limit), wish.queries)
+    if not causal:
+        return queries, keys, 0
+    if ctx.contract.causal_alignment == "top_left":
+        return queries, keys, 0
+    queries = min(queries, keys)
+    if ctx.contract.causal_alignment == "bottom_right":
+        return queries, keys, keys - queries
+    return queries, keys, draw(choice(keys - queries, 0, (keys - queries) // 2))
+
+
+def _window(draw: Draw, causal: bool) -> tuple[int | None, int | None]:
+    left = draw(choice(1, 0, 2, 7, 16, None))
+    right = draw(choice(0, None)) if causal else draw(choice(0, 1, 5, None))
+    return left, right
+
+
+def _scale(draw: Draw, ctx: Context, wish: Wish, width: int) -> dict[str, Any]:
+    if wish.scale == "default" or not ctx.takes("scale"):
+        return {}
+    if wish.scale == "any":
+        return {"scale": draw(choice(0.0, -1.0, 1.0 / np.sqrt(width), -0.25, 2.0, 2.0**-10))}
+    given = draw(choice(None, None, 1.0, 0.5, 0.125))
+    return {} if given is None else {"scale": given}
+
+
+def _mask(draw: Draw, ctx: Context, wish: Wish) -> MaskDraw | None:
+    if not ctx.takes("mask") or not ctx.contract.masks:
+        return None
+    needed = wish.empty == "some"
+    if not needed and draw(HALVES):
+        return None
+    return MaskDraw(
+        recipe=draw(choice(*MASK_RECIPES)),
+        form=draw(choice(*ctx.contract.masks)),
+        shape=draw(choice("full", "rows", "heads")) if needed else draw(choice("full", "keys", "rows", "heads")),
+        empty=draw(choice(0.5, 1.0)) if needed else 0.0,
+    )
+
+
+def rules(case: Case) -> dict[str, Any]:
+    """The attributes that decide which keys are visible."""
+    return {name: case.attributes[name] for name in ("causal", "offset", "window") if name in case.attributes}
+
+
+def make_inputs(case: Case, made: Materials) -> dict[str, np.ndarray]:
+    """q, k, v and, where drawn, the mask, in the dtype under test."""
+    d = case.dims
+    q = made.values("q", (d["B"], d["H"], d["L"], d["D"]))
+    k = made.values("k", (d["B"], d["Hkv"], d["S"], d["D"]))
+    v = made.values("v", (d["B"], d["Hkv"], d["S"], d["Dv"]))
+    inputs = {"q": q, "k": k, "v": v}
+    if case.mask is not None:
+        inputs["mask"] = _make_mask(case, case.mask, made, inputs)
+    return inputs
+
+
+def _make_mask(case: Case, drawn: MaskDraw, made: Materials, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    hard = made.put("mask", lambda: _hard_mask(case, drawn, inputs))
+    if drawn.form == "bool":
+        return hard
+    bias = made.values("bias", hard.shape, "normal")
+    return np.where(hard, bias, np.asarray(-np.inf, dtype=bias.dtype))
+
+
+def _hard_mask(case: Case, drawn: MaskDraw, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    from assay.properties.mask_recipes import RECIPES
+
+    d, rng = case.dims, case.rng("mask")
+    full = (d["B"], d["H"], d["L"], d["S"])
+    shape = {
+        "full": full, "heads": (1, *full[1:]), "rows": (1, 1, *full[2:]), "keys": (full[0], 1, 1, full[3]),
+    }[drawn.shape]
+    mask = RECIPES[drawn.recipe](rng, shape)
+    base = visible(inputs["q"], inputs["k"], **rules(case))
+    mask = mask.copy()
+    if d["S"] and not np.any(mask & base, axis=-1).all():
+        if drawn.shape != "full":
+            mask[..., 0] = True
+        if not np.any(mask & base, axis=-1).all():
+            mask = see_something(np.broadcast_to(mask, full), rng, base)
+    if drawn.empty:
+        blocked = rng.random((*mask.shape[:-1], 1)) < drawn.empty
+        if not blocked.any():
+            blocked[..., -1, :] = True
+        mask = mask & ~blocked
+    return np.asarray(mask)
+
+
+def attention_call(
+    case: Case, ctx: Context, inputs: dict[str, np.ndarray], *, cotangent: np.ndarray | None = None, **changed: Any
+) -> Call:
+    """The call of the backend: the spec's attributes, less an offset that its causal alignment implies."""
+    attributes = {**case.attributes, **changed}
+    if ctx.contract.causal_alignment != "offset":
+        attributes.pop("offset", None)
+    return Call(
+        op=case.op,
+        inputs=inputs,
+        attributes={k: v for k, v in attributes.items() if v is not None},
+        cotangents=None if cotangent is None else {"out": cotangent},
+        mode=case.mode,
+        layouts={name: Layout(kind, offset=3 if kind == "offset" else 0) for name, kind in case.layouts.items()},  # type: ignore[arg-type]
+    )
+
+
+def with_attributes(case: Case, **changed: Any) -> Case:
+    """The case with some attributes replaced."""
+    return replace(case, attributes={**case.attributes, **changed})

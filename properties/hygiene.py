@@ -1,0 +1,211 @@
+"""Properties of every op on every backend: shapes, memory, state, determinism."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from assay.impl.call import LAYOUTS, Call, Layout
+from assay.properties import reference
+from assay.properties.case import Case, Materials
+from assay.properties.context import Context
+from assay.properties.draw import SEEDS, Draw, choice
+from assay.properties.experiment import (
+    Aspect,
+    Clean,
+    Close,
+    Expectation,
+    Experiment,
+    Rejected,
+    Same,
+    Shaped,
+    Subject,
+)
+from assay.properties.property import Exclusion, Property
+from assay.properties.subjects import Inputs, emptied, row
+from assay.spec.ops import OPS
+
+ANY = tuple(op.name for op in OPS)
+REPEATS = 40
+GROWTH = 16 << 20
+"""Bytes that memory may grow over the repeats: allocator slack, far below a leak of one output a call."""
+
+
+def _draw(draw: Draw, ctx: Context) -> Case:
+    return row(ctx).draw(draw, ctx)
+
+
+def _outputs(ctx: Context, call: int) -> list[Subject]:
+    return [Subject(call, name) for name in ctx.op.outputs]
+
+
+def _made(case: Case, ctx: Context, made: Materials) -> tuple[Inputs, Call]:
+    inputs = row(ctx).make(case, made)
+    return inputs, row(ctx).call(case, ctx, inputs, made, ctx.gradients)
+
+
+def shape(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """Outputs in the spec's shapes, gradients in their inputs'."""
+    inputs, call = _made(case, ctx, made)
+    want = reference.values(ctx, inputs, case.attributes)
+    expected: list[Expectation] = [Shaped(s, want[s.name].shape) for s in _outputs(ctx, 0)]
+    if ctx.gradients:
+        expected += [Shaped(Subject(0, n, gradient=True), inputs[n].shape) for n in ctx.op.differentiable]
+    return Experiment((call,), tuple(expected))
+
+
+def _clean(aspect: Aspect) -> Any:
+    def build(case: Case, ctx: Context, made: Materials) -> Experiment:
+        _, call = _made(case, ctx, made)
+        wanted = (ctx.contract.device,) if aspect == "dtype" else ()
+        return Experiment((call,), (Clean(0, aspect, wanted=wanted),))
+
+    return build
+
+
+def _draw_layout(draw: Draw, ctx: Context) -> Case:
+    case = _draw(draw, ctx)
+    kinds = {name: draw(choice(*LAYOUTS[1:], "contiguous")) for name in ctx.op.required}
+    if case.mask is not None:
+        kinds["mask"] = draw(choice("contiguous", "transposed", "offset"))
+    return replace(case, layouts=kinds)
+
+
+def layout_independent(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """Transposed, strided, offset and expanded inputs give what contiguous ones give, within the bounds."""
+    inputs = row(ctx).make(case, made)
+    for name, kind in case.layouts.items():
+        if kind == "expanded" and name in inputs and inputs[name].shape[0]:
+            inputs[name] = np.broadcast_to(inputs[name][:1], inputs[name].shape)
+    layouts = {n: Layout(k, 3 if k == "offset" else 0) for n, k in case.layouts.items() if n in inputs}  # type: ignore[arg-type]
+    call = replace(row(ctx).call(case, ctx, inputs, made, False), layouts={})
+    bounds = reference.bounds(ctx, inputs, case.attributes)
+    expected = tuple(Same(Subject(1, n), Subject(0, n), 2.0 * bounds[n]) for n in ctx.op.outputs)
+    return Experiment((call, replace(call, layouts=layouts)), expected)
+
+
+def _second(case: Case, ctx: Context, made: Materials) -> Inputs:
+    """Inputs of the same shapes with other values; masks and whatever is not drawn stay."""
+    other = Materials(replace(case, seed=case.extra["other"], recipes={}, arrays={}))
+    inputs = row(ctx).make(case, made)
+    fresh = row(ctx).make(case if case.mask is None else replace(case, mask=None), other)
+    for name in ctx.op.required:
+        inputs = {**inputs, name: made.put(f"{name}_second", lambda n=name: fresh[n])}
+    return inputs
+
+
+def _draw_second(draw: Draw, ctx: Context) -> Case:
+    return replace(_draw(draw, ctx), extra={"other": draw(SEEDS)})
+
+
+def fresh_output(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """The output is no view of an input, and a later call of the same shape leaves it alone and is itself right."""
+    _, call = _made(case, ctx, made)
+    second = _second(case, ctx, made)
+    later = row(ctx).call(case, ctx, second, made, False)
+    return Experiment((call, later), (Clean(0, "fresh_output"), Clean(1, "fresh_output")))
+
+
+def deterministic(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """The same call twice: the same bits, where the contract declares it."""
+    inputs, call = _made(case, ctx, made)
+    bounds = reference.bounds(ctx, inputs, case.attributes)
+    bitwise = ctx.contract.deterministic
+    expected: list[Expectation] = [
+        Same(Subject(1, n), Subject(0, n), None if bitwise else 2.0 * bounds[n]) for n in ctx.op.outputs
+    ]
+    if ctx.gradients and bitwise:
+        expected += [
+            Same(Subject(1, n, gradient=True), Subject(0, n, gradient=True)) for n in ctx.op.differentiable
+        ]
+    weaker = "" if bitwise else "contract declares deterministic=False"
+    return Experiment((call, call), tuple(expected), weaker)
+
+
+def call_order_independent(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """x, x', x: the call on x' is right, and the second call on x gives what the first gave."""
+    inputs = row(ctx).make(case, made)
+    second = _second(case, ctx, made)
+    call = row(ctx).call(case, ctx, inputs, made, False)
+    other = row(ctx).call(case, ctx, second, made, False)
+    want = reference.values(ctx, second, case.attributes)
+    bounds = reference.bounds(ctx, second, case.attributes)
+    slack = reference.bounds(ctx, inputs, case.attributes)
+    expected: list[Expectation] = [Close(Subject(1, n), want[n], bounds[n]) for n in ctx.op.outputs]
+    expected += [
+        Same(Subject(2, n), Subject(0, n), None if ctx.contract.deterministic else 2.0 * slack[n])
+        for n in ctx.op.outputs
+    ]
+    return Experiment((call, other, call), tuple(expected))
+
+
+def _draw_invalid(draw: Draw, ctx: Context) -> Case:
+    return replace(_draw(draw, ctx), extra={"way": draw(choice(0, 1, 2, 3, 4))})
+
+
+def invalid_input_rejected(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """Inputs that do not fit together raise; sizes are at least 2 so that nothing broadcasts."""
+    grown = replace(case, dims={n: s + 1 if n in ("L", "S", "D", "Dv", "B", "N") else s for n, s in case.dims.items()})
+    grown = replace(grown, attributes={})
+    inputs = row(ctx).make(grown, made)
+    spoilt = row(ctx).spoil(grown, inputs)
+    if not spoilt:
+        return Experiment((row(ctx).call(grown, ctx, inputs, made, False),), ())
+    why = sorted(spoilt)[case.extra["way"] % len(spoilt)]
+    call = row(ctx).call(grown, ctx, spoilt[why], made, False)
+    return Experiment((call,), (Rejected(0, why),))
+
+
+def _draw_empty(draw: Draw, ctx: Context) -> Case:
+    case = _draw(draw, ctx)
+    return emptied(case, draw(choice(*row(ctx).empties)))
+
+
+def zero_size(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """An axis of length 0 gives an empty output; no keys give rows as the contract declares empty ones; width 0 gives means."""
+    inputs = row(ctx).make(case, made)
+    call = row(ctx).call(case, ctx, inputs, made, False)
+    want = reference.values(ctx, inputs, case.attributes)
+    bounds = reference.bounds(ctx, inputs, case.attributes)
+    keyless = case.dims.get("S") == 0
+    if keyless and ctx.contract.empty_row == "nan":
+        want = {n: np.full(w.shape, np.nan) for n, w in want.items()}
+    elif keyless and ctx.contract.empty_row in ("unspecified", "mean_v"):
+        bounds = {n: np.full(w.shape, np.inf) for n, w in want.items()}
+    expected = [Close(s, want[s.name], bounds[s.name]) for s in _outputs(ctx, 0)]
+    return Experiment((call,), (*expected, *(Shaped(s, want[s.name].shape) for s in _outputs(ctx, 0))))
+
+
+def memory_bounded(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """Many calls in a row do not make the process grow."""
+    call = replace(row(ctx).call(case, ctx, row(ctx).make(case, made), made, False), repeat=REPEATS)
+    return Experiment((call, call), (Clean(1, "memory", limit=GROWTH),))
+
+
+def provider_witness(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """One of the kernels that the contract names is among those that ran."""
+    call = replace(row(ctx).call(case, ctx, row(ctx).make(case, made), made, False), witness=True)
+    return Experiment((call,), (Clean(0, "witness", wanted=ctx.contract.witness),))
+
+
+def _names_kernels(ctx: Context) -> Exclusion | None:
+    return None if ctx.contract.witness else Exclusion("the contract names no kernel")
+
+
+HYGIENE: tuple[Property, ...] = (
+    Property("hygiene.shape", ANY, _draw, shape, weight=0.3, every_dtype=True),
+    Property("hygiene.dtype", ANY, _draw, _clean("dtype"), weight=0.3, every_dtype=True),
+    Property("hygiene.layout_independent", ANY, _draw_layout, layout_independent),
+    Property("hygiene.inputs_unchanged", ANY, _draw, _clean("inputs_unchanged"), weight=0.5),
+    Property("hygiene.guard_zones", ANY, _draw, _clean("guard_zones"), weight=0.5),
+    Property("hygiene.fresh_output", ANY, _draw_second, fresh_output, weight=0.5),
+    Property("hygiene.deterministic", ANY, _draw, deterministic, weight=0.5),
+    Property("hygiene.call_order_independent", ANY, _draw_second, call_order_independent, weight=0.5),
+    Property("hygiene.global_state_unchanged", ANY, _draw, _clean("global_state"), weight=0.3),
+    Property("hygiene.invalid_input_rejected", ANY, _draw_invalid, invalid_input_rejected, weight=0.3),
+    Property("hygiene.zero_size", ANY, _draw_empty, zero_size, weight=0.3),
+    Property("hygiene.memory_bounded", ANY, _draw, memory_bounded, weight=0.1),
+    Property("hygiene.provider_witness", ANY, _draw, provider_witness, _names_kernels, weight=0.1),
+)

@@ -1,0 +1,19 @@
+"""The catalogue of properties."""
+
+from __future__ import annotations
+
+from assay.properties.attention_relations import RELATIONS
+from assay.properties.attention_values import VALUES
+from assay.properties.hygiene import HYGIENE
+from assay.properties.property import Property
+from assay.properties.softmax_properties import SOFTMAX
+
+PROPERTIES: tuple[Property, ...] = (*SOFTMAX, *VALUES, *RELATIONS, *HYGIENE)
+
+
+def find(property_id: str) -> Property:
+    """The property with this id; KeyError names the valid ones."""
+    for entry in PROPERTIES:
+        if entry.id == property_id:
+            return entry
+    raise KeyError(f"property {property_id!r} does not exist; valid: {', '.join(p.id for p in PROPERTIES)}")

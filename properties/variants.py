@@ -1,0 +1,102 @@
+"""Known wrong variants of an op, by the words of a blame hint: what a faulty kernel often computes instead.
+
+A variant is a spec of its own; the hint names the one whose values match the faulty output within the bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from assay.properties import reference
+from assay.properties.context import Context
+from assay.spec.attention import attention, attention_scores, expand_kv, visible
+from assay.spec.softmax import masked_softmax, penalty_softmax, sentinel_softmax
+
+Arrays = dict[str, np.ndarray]
+Variant = tuple[str, Callable[[], np.ndarray]]
+
+
+def variants(ctx: Context, inputs: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:
+    """Names and values of the wrong variants of one call, those that apply to it."""
+    wide = {name: reference.widen(a, "float32") for name, a in inputs.items()}
+    if ctx.op.name == "attention":
+        yield from _attention(wide, attributes)
+    elif ctx.op.name == "masked_softmax":
+        yield from _softmax(wide)
+
+
+def _attention(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:
+    q, k, v, mask = x["q"], x["k"], x["v"], x.get("mask")
+    rest = {n: a for n, a in attributes.items() if n not in ("mask",)}
+
+    def run(**changed: Any) -> Callable[[], np.ndarray]:
+        final = {"mask": mask, **rest, **changed}
+        final = {n: a for n, a in final.items() if a is not None}
+        return lambda: attention(q, k, v, **final)
+
+    if "scale" in rest:
+        yield "the given scale is ignored: 1/sqrt(D) is used", run(scale=None)
+    yield "scores are not scaled", run(scale=1.0)
+    yield "scores are scaled by 1/D instead of 1/sqrt(D)", run(scale=1.0 / max(q.shape[3], 1))
+    if rest.get("causal"):
+        yield "the causal mask is ignored", run(causal=False)
+        if rest.get("offset"):
+            yield "the causal triangle is aligned top-left: the offset is ignored", run(offset=0)
+        yield "the causal triangle is aligned bottom-right", run(offset=k.shape[2] - q.shape[2])
+        yield "the causal mask is off by one: a query does not see itself", run(offset=rest.get("offset", 0) - 1)
+        yield "the causal mask is off by one: a query sees the next key", run(offset=rest.get("offset", 0) + 1)
+    if rest.get("window"):
+        yield "the window is ignored", run(window=None)
+    if mask is not None:
+        yield "the mask is ignored", run(mask=None)
+        if mask.dtype == bool:
+            yield "the mask's polarity is flipped", run(mask=~mask)
+        else:
+            yield "the additive mask's finite part is ignored", run(mask=~np.isneginf(mask))
+    if k.shape[1] != q.shape[1]:
+        order = [h % k.shape[1] for h in range(q.shape[1])]
+        yield "query head h reads key/value head h % Hkv", lambda: attention(
+            q, k[:, order], v[:, order], **{n: a for n, a in {"mask": mask, **rest}.items() if a is not None}
+        )
+    yield from _soft_masks(q, k, v, mask, rest)
+
+
+def _soft_masks(q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None, rest: dict[str, Any]) -> Iterator[Variant]:
+    rules = {n: rest[n] for n in ("causal", "offset", "window") if n in rest}
+    allowed = visible(q, k, mask=mask, **rules)
+    if allowed.all():
+        return
+    scores = attention_scores(q, k, mask, rest.get("scale"))
+    values = expand_kv(v, q.shape[1])
+
+    def with_weights(weights: np.ndarray) -> np.ndarray:
+        return np.asarray(np.matmul(weights, values))
+
+    yield "blocked keys are scored 0 instead of being left out", lambda: with_weights(
+        masked_softmax(np.where(allowed, scores, 0.0))
+    )
+    for penalty in (1e4, 1e9):
+        yield f"blocked keys get a finite penalty of about -{penalty:g}", lambda p=penalty: with_weights(
+            penalty_softmax(scores, allowed, p)
+        )
+        yield f"blocked scores are replaced by about -{penalty:g}", lambda p=penalty: with_weights(
+            sentinel_softmax(scores, allowed, -p)
+        )
+    yield "queries that see no key get the mean of all values", lambda: with_weights(
+        np.where(allowed.any(axis=-1, keepdims=True), masked_softmax(scores, allowed), 1.0 / max(allowed.shape[-1], 1))
+    )
+
+
+def _softmax(x: Arrays) -> Iterator[Variant]:
+    scores, mask = x["scores"], x.get("mask")
+    if mask is None:
+        return
+    yield "the mask is ignored", lambda: masked_softmax(scores)
+    yield "the mask's polarity is flipped", lambda: masked_softmax(scores, ~mask)
+    yield "blocked entries are scored 0 instead of being left out", lambda: masked_softmax(np.where(mask, scores, 0.0))
+    for penalty in (30.0, 1e4, 1e9):
+        yield f"blocked entries get a finite penalty of about -{penalty:g}", lambda p=penalty: penalty_softmax(scores, mask, p)
+        yield f"blocked scores are replaced by about -{penalty:g}", lambda p=penalty: sentinel_softmax(scores, mask, -p)
