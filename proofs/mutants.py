@@ -8,11 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 
-def mutant(function: Callable[..., Any], old: str, new: str, **names: Any) -> Callable[..., Any]:
+def mutant(function: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
     """``function`` with its only occurrence of ``old`` replaced by ``new``; the original is untouched.
-
-    names  globals to replace beside it, such as an inner function by its own mutant. With
-           ``old`` == ``new`` nothing but these is changed.
 
     Raises ValueError when ``old`` does not occur exactly once: the spec has changed, and so must the twin.
     """
@@ -21,7 +18,20 @@ def mutant(function: Callable[..., Any], old: str, new: str, **names: Any) -> Ca
         raise ValueError(
             f"old={old!r} occurs {source.count(old)} times in {function.__qualname__}; valid: once"
         )
-    module: Any = inspect.getmodule(function)
-    namespace = {**vars(module), **names}
-    exec(compile(source.replace(old, new), f"<mutant of {function.__qualname__}>", "exec"), namespace)
+    return _run(function, source.replace(old, new), {})
+
+
+def rebound(function: Callable[..., Any], **names: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` with the spec functions that it calls replaced, as by a mutant of an inner one."""
+    missing = sorted(set(names) - set(function.__code__.co_names))
+    if missing:
+        raise ValueError(f"names={missing!r} are not used by {function.__qualname__}")
+    return _run(function, textwrap.dedent(inspect.getsource(function)), names)
+
+
+def _run(function: Callable[..., Any], source: str, names: dict[str, Any]) -> Callable[..., Any]:
+    namespace = {**vars(inspect.getmodule(function)), **names}
+    label = f"<mutant of {function.__qualname__}>"
+    # Later annotations are text in the original module, and must stay so here.
+    exec(compile("from __future__ import annotations\n" + source, label, "exec"), namespace)
     return namespace[function.__name__]

@@ -27,6 +27,8 @@ class Condition:
         for branch in (yes, no):
             if hasattr(branch, "chosen"):
                 return branch.chosen(self, yes, no)
+        if yes == no:
+            return yes
         raise TypeError(f"yes={yes!r} or no={no!r} must be a term")
 
     def __repr__(self) -> str:
