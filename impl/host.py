@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -85,6 +86,8 @@ class NumpyHost:
     def wrap(self, block: np.ndarray, views: Mapping[str, np.ndarray], differentiable: bool) -> dict[str, Any]:
         """The views themselves."""
         self._block = block
+        for size in {view.nbytes for view in views.values()}:
+            _poison_cache(size)
         return dict(views)
 
     def fetch_block(self) -> np.ndarray | None:
@@ -115,7 +118,7 @@ class NumpyHost:
 
     def describe(self, native: Any) -> tuple[str, str]:
         """numpy has one device."""
-        return native.dtype.name, "cpu"
+        return _dtype_name(native.dtype), "cpu"
 
     def state(self) -> dict[str, Any]:
         """Legacy random state and floating-point error handling."""
@@ -147,6 +150,24 @@ class NumpyHost:
         return {"numpy": np.__version__}
 
 
+@cache
+def _dtype_name(dtype: np.dtype[Any]) -> str:
+    return dtype.name
+
+
+def _poison_cache(size: int) -> None:
+    """Fill the freed blocks of ``size`` bytes that numpy keeps, so that an output never written shows as NaN.
+
+    numpy hands small blocks out again without asking malloc; outputs mostly have the size of an input.
+    """
+    if 0 < size < _CACHED_BYTES:
+        blocks = [np.empty(size, np.uint8) for _ in range(_CACHED_BLOCKS)]
+        for block in blocks:
+            block.fill(0xFF)
+
+
+_CACHED_BYTES = 1024
+_CACHED_BLOCKS = 7
 _TWISTER_BYTES = 625 * 4  # 624 words of key and the position
 _GENERATOR = np.random.get_bit_generator().ctypes.state_address
 

@@ -98,7 +98,7 @@ def open_session(
     """Load ``target`` and be ready to run its calls. TargetError: it cannot be loaded.
 
     isolate  in a worker process; ``timeout`` in seconds a call and ``memory`` in bytes of address space apply to it
-    memory   None: what is mapped at start and 4 GiB; 0: no limit
+    memory   None: what is mapped once it is loaded and 2 GiB; 0: no limit
     """
     if timeout <= 0 or (memory is not None and memory < 0):
         raise ValueError(f"timeout={timeout!r} must be positive and memory={memory!r} None or at least 0")

@@ -20,6 +20,7 @@ import numpy as np
 
 _HEADER = struct.Struct("<QQ")
 _PROGRESS = struct.Struct("<q")
+_READ = 1 << 16
 _DATA = 64
 _ALIGN = 64
 
@@ -73,6 +74,7 @@ class Channel:
         self.sock = sock
         self.arena = arena
         self.copy = copy
+        self._timeout: float | None = None
 
     def send(self, message: Any) -> None:
         """Write ``message``. OSError when the other side is gone."""
@@ -91,27 +93,40 @@ class Channel:
 
     def receive(self, timeout: float | None = None) -> Any:
         """The next message. TimeoutError: nothing came in time; EOFError: the other side is gone."""
-        self.sock.settimeout(timeout)
-        count, length = _HEADER.unpack(self._exactly(_HEADER.size))
-        self.sock.settimeout(None)
-        sizes = struct.unpack(f"<{count}Q", self._exactly(8 * count))
-        payload = self._exactly(length)
+        if timeout != self._timeout:
+            self.sock.settimeout(timeout)
+            self._timeout = timeout
+        # Messages alternate, so whatever is there belongs to this one: mostly all of it.
+        got = self._part()
+        while len(got) < _HEADER.size:
+            got += self._part()
+        count, length = _HEADER.unpack_from(got)
+        start = _HEADER.size + 8 * count
+        missing = start + length - len(got)
+        if missing > 0:
+            got = b"".join([got, *self._parts(missing)])
+        sizes = struct.unpack_from(f"<{count}Q", got, _HEADER.size)
         places, end = _places(sizes)
         memory = self.arena.at_least(end)
-        views = [memory[start : start + size] for start, size in zip(places, sizes, strict=True)]
+        views = [memory[at : at + size] for at, size in zip(places, sizes, strict=True)]
+        payload = memoryview(got)[start:]
         return pickle.loads(payload, buffers=[bytearray(view) for view in views] if self.copy else views)
 
-    def _exactly(self, size: int) -> bytes:
-        got = b""
-        while len(got) < size:
-            try:
-                part = self.sock.recv(size - len(got))
-            except ConnectionError as error:
-                raise EOFError(str(error)) from error
-            if not part:
-                raise EOFError("the other side closed the line")
-            got = got + part if got else part
-        return got
+    def _parts(self, missing: int) -> list[bytes]:
+        parts = []
+        while missing > 0:
+            parts.append(self._part())
+            missing -= len(parts[-1])
+        return parts
+
+    def _part(self) -> bytes:
+        try:
+            part = self.sock.recv(_READ)
+        except ConnectionError as error:
+            raise EOFError(str(error)) from error
+        if not part:
+            raise EOFError("the other side closed the line")
+        return part
 
     def close(self) -> None:
         """Close the line and the arena."""

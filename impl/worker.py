@@ -22,7 +22,7 @@ from assay.impl.session import Description, describe
 from assay.impl.transport import Arena, Channel
 
 _LOG_LIMIT = 1 << 20
-_HEADROOM = 4 << 30
+_HEADROOM = 2 << 30
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _PERTURB = -6  # M_PERTURB
 # The low byte decides what freed memory holds (0), its complement what fresh memory holds (0xFF: NaN in every format).
@@ -34,7 +34,7 @@ class Start:
     """First message to a worker.
 
     pickled  the Target to load, or a pickled backend;  path, folder: where to find modules
-    memory   bytes of address space; None: what is mapped once the backend is loaded, and 4 GiB; 0: no limit
+    memory   bytes of address space; None: what is mapped once the backend is loaded, and 2 GiB; 0: no limit
     """
 
     pickled: bytes
