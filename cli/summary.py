@@ -103,10 +103,23 @@ def _verdicts(result: Result) -> None:
 def _contracts(result: Result) -> None:
     names = sorted(result.contracts)
     fields = list(dict.fromkeys(f for name in names for f in result.contracts[name] if f != "name"))
-    rows = [[f, *(_value(result.contracts[name].get(f)) for name in names)] for f in fields]
+    rows = [[f, *(declared(result.contracts[name].get(f)) for name in names)] for f in fields]
     console.table("declared, not proved", ["contract", *names], rows)
 
 
+
+
+def declared(value: object) -> str:
+    """A declaration as text.
+
+    >>> declared(("a", "b")), declared(None), declared(())
+    ('a, b', 'default', 'none')
+    """
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value)) or "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "default" if value is None else str(value)
 
 
 def _next(result: Result) -> None:

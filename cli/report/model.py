@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from assay.cli.command import Status
-from assay.cli.summary import conclusion, status
+from assay.cli.summary import conclusion, declared, status
 from assay.cli.weaknesses import Weakness, weaknesses
 from assay.properties.results import Cell, Finding, Result, Verdict
 
@@ -201,17 +201,4 @@ def _evidence(claim: Claim, cells: Iterable[Cell], outcomes: Iterable[Outcome]) 
 
 def _contracts(result: Result, names: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     fields = dict.fromkeys(f for name in names for f in result.contracts[name] if f != "name")
-    return tuple((f, tuple(value(result.contracts[name].get(f)) for name in names)) for f in fields)
-
-
-def value(declared: Any) -> str:
-    """A declaration as text.
-
-    >>> value(("a", "b")), value(None), value(())
-    ('a, b', 'default', 'none')
-    """
-    if isinstance(declared, (list, tuple)):
-        return ", ".join(map(str, declared)) or "none"
-    if isinstance(declared, bool):
-        return "yes" if declared else "no"
-    return "default" if declared is None else str(declared)
+    return tuple((f, tuple(declared(result.contracts[name].get(f)) for name in names)) for f in fields)
