@@ -11,7 +11,7 @@ from assay.impl.call import Call, Layout
 from assay.properties.case import Case, MaskDraw, Materials
 from assay.properties.context import Context
 from assay.properties.draw import HALVES, MASK_RECIPES, ORDINARY, SEEDS, WIDTHS, Draw, choice, sizes
-from assay.properties.mask_recipes import see_something
+from assay.properties.mask_recipes import RECIPES, see_something
 from assay.spec.attention import visible
 
 COST = 1 << 15
@@ -61,6 +61,8 @@ def draw_attention(draw: Draw, ctx: Context, wish: Wish) -> Case:
         attributes["offset"] = offset
     if wish.masks and ctx.takes("window") and draw(choice(False, False, False, True)):
         attributes["window"] = _window(draw, causal)
+        # A query beyond the last key would see nothing through a window.
+        dims["L"] = max(1, min(queries, keys - offset))
     attributes |= _scale(draw, ctx, wish, width)
     mask = _mask(draw, ctx, wish) if wish.masks or wish.empty == "some" else None
     recipes = {name: draw(choice(*wish.recipes)) for name in ("q", "k", "v")}
@@ -157,8 +159,6 @@ def _make_mask(case: Case, drawn: MaskDraw, made: Materials, inputs: dict[str, n
 
 
 def _hard_mask(case: Case, drawn: MaskDraw, inputs: dict[str, np.ndarray]) -> np.ndarray:
-    from assay.properties.mask_recipes import RECIPES
-
     d, rng = case.dims, case.rng("mask")
     full = (d["B"], d["H"], d["L"], d["S"])
     shape = {

@@ -18,6 +18,7 @@ from assay.properties.experiment import (
     Close,
     Expectation,
     Experiment,
+    Loud,
     Rejected,
     Same,
     Shaped,
@@ -169,13 +170,13 @@ def zero_size(case: Case, ctx: Context, made: Materials) -> Experiment:
     call = row(ctx).call(case, ctx, inputs, made, False)
     want = reference.values(ctx, inputs, case.attributes)
     bounds = reference.bounds(ctx, inputs, case.attributes)
-    keyless = case.dims.get("S") == 0
-    if keyless and ctx.contract.empty_row == "nan":
-        want = {n: np.full(w.shape, np.nan) for n, w in want.items()}
-    elif keyless and ctx.contract.empty_row in ("unspecified", "mean_v"):
-        bounds = {n: np.full(w.shape, np.inf) for n, w in want.items()}
-    expected = [Close(s, want[s.name], bounds[s.name]) for s in _outputs(ctx, 0)]
-    return Experiment((call,), (*expected, *(Shaped(s, want[s.name].shape) for s in _outputs(ctx, 0))))
+    expected: list[Expectation] = [Shaped(s, want[s.name].shape) for s in _outputs(ctx, 0)]
+    if case.dims.get("S") == 0 and ctx.contract.empty_row != "zeros":
+        # Declared otherwise for rows that see none of their keys; with no key at all zeros are right as well.
+        expected += [Loud(s, want[s.name], bounds[s.name]) for s in _outputs(ctx, 0)]
+    else:
+        expected += [Close(s, want[s.name], bounds[s.name]) for s in _outputs(ctx, 0)]
+    return Experiment((call,), tuple(expected))
 
 
 def memory_bounded(case: Case, ctx: Context, made: Materials) -> Experiment:

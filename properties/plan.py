@@ -1,0 +1,92 @@
+"""The plan of a campaign: which properties run on which ops, dtypes and modes of each backend."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from assay.impl.contract import DTYPES
+from assay.impl.session import Description
+from assay.properties.context import context_of
+from assay.properties.profiles import PROFILES, Profile
+from assay.properties.properties import PROPERTIES
+from assay.properties.results import CellKey
+from assay.spec.claims import CLAIMS
+from assay.spec.ops import OPS
+
+
+class OptionError(ValueError):
+    """A campaign option is wrong. The message names the value, the rule and what is valid."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to run; None selects all. Globs are allowed for ops and claims."""
+
+    ops: tuple[str, ...] | None = None
+    claims: tuple[str, ...] | None = None
+    dtypes: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        _check("ops", self.ops, [op.name for op in OPS])
+        _check("claims", self.claims, [c.id for c in CLAIMS] + [p.id for p in PROPERTIES])
+        _check("dtypes", self.dtypes, DTYPES)
+
+
+def profile_named(name: str) -> Profile:
+    """The profile with this name. OptionError names the valid ones."""
+    if name not in PROFILES:
+        raise OptionError(_message("profile", name, list(PROFILES)))
+    return PROFILES[name]
+
+
+def _check(what: str, patterns: Sequence[str] | None, valid: Sequence[str]) -> None:
+    for pattern in patterns or ():
+        if not fnmatch.filter(valid, pattern):
+            raise OptionError(_message(what, pattern, valid))
+
+
+def _message(what: str, value: str, valid: Iterable[str]) -> str:
+    names = sorted(set(valid))
+    close = difflib.get_close_matches(value, names, n=1)
+    meant = f"; did you mean {close[0]!r}?" if close else ""
+    return f"{what}={value!r} matches nothing{meant} Valid: {', '.join(names)}" if close else (
+        f"{what}={value!r} matches nothing; valid: {', '.join(names)}"
+    )
+
+
+def _selected(value: str, patterns: Sequence[str] | None) -> bool:
+    return patterns is None or any(fnmatch.fnmatch(value, p) for p in patterns)
+
+
+def cells(description: Description, selection: Selection, profile: Profile) -> list[CellKey]:
+    """The cells of one backend, in the order of the catalogue: all its modes, its first dtype before the others."""
+    contract = description.contract
+    keys = []
+    for op in OPS:
+        if op.name not in description.operations or not _selected(op.name, selection.ops):
+            continue
+        dtypes = [d for d in contract.dtypes if _selected(d, selection.dtypes)]
+        for rank, dtype in enumerate(dtypes):
+            for prop in PROPERTIES:
+                if op.name not in prop.ops or not _wanted(prop.id, prop.claim, selection):
+                    continue
+                if rank and not (profile.every_dtype or prop.every_dtype):
+                    continue
+                for mode in contract.modes:
+                    exclusion = prop.excluded(context_of(op, description, dtype, mode))
+                    if exclusion is None or exclusion.planned:
+                        keys.append(CellKey(contract.name, prop.id, dtype, mode, op.name))
+    return keys
+
+
+def _wanted(property_id: str, claim_id: str, selection: Selection) -> bool:
+    return _selected(property_id, selection.claims) or _selected(claim_id, selection.claims)
+
+
+def interleave(plans: Sequence[Sequence[CellKey]]) -> list[CellKey]:
+    """One cell of each backend in turn, so that every backend has a verdict early."""
+    longest = max((len(plan) for plan in plans), default=0)
+    return [plan[i] for i in range(longest) for plan in plans if i < len(plan)]
