@@ -27,6 +27,19 @@ class Case:
         return self.q, self.k, self.v
 
     @property
+    def unseen(self) -> np.ndarray:
+        """Keys [B, Hkv, S] that no query of any head of their group sees."""
+        batch, kv_heads, keys, _ = self.k.shape
+        group = self.q.shape[1] // kv_heads
+        seen = np.any(self.allowed, axis=2, keepdims=True).reshape(batch, kv_heads, group, keys)
+        return ~np.any(seen, axis=2, keepdims=True).reshape(batch, kv_heads, keys)
+
+    @property
+    def blind(self) -> np.ndarray:
+        """Queries [B, H, L] that see no key."""
+        return ~np.any(self.allowed, axis=-1, keepdims=True)[..., 0]
+
+    @property
     def allowed(self) -> np.ndarray:
         """Which pairs are visible, from loops over positions: nothing of the spec is called."""
         batch, heads, queries, _ = self.q.shape

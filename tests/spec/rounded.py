@@ -137,4 +137,5 @@ def representable(case: Case, storage: str) -> Case:
     rules = dict(case.rules)
     if rules.get("mask") is not None and rules["mask"].dtype != bool:
         rules["mask"] = rounded(rules["mask"])
-    return Case(*(rounded(x) for x in (*case.arrays, case.cotangent)), rules)
+    q, k, v, cotangent = (rounded(x) for x in (*case.arrays, case.cotangent))
+    return Case(q, k, v, cotangent, rules)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -12,7 +13,11 @@ from hypothesis import strategies as st
 
 from assay.spec.arithmetic import FORMATS, Arithmetic, gamma
 
-HOSTS = {"float16": np.float16, "float32": np.float32, "float64": np.float64}
+HOSTS: dict[str, type[np.floating[Any]]] = {
+    "float16": np.float16,
+    "float32": np.float32,
+    "float64": np.float64,
+}
 
 
 @pytest.mark.parametrize("name", HOSTS)
@@ -55,7 +60,7 @@ def test_gamma_is_not_far_above_n_times_u(n: int) -> None:
 
 def test_gamma_is_infinite_where_nothing_is_promised() -> None:
     assert np.isinf(gamma(256, 2.0**-8))
-    assert gamma(np.array([1, 2**24]), 2.0**-24).tolist()[1] == np.inf
+    assert np.isinf(gamma(np.array([1, 2**24]), 2.0**-24)).tolist() == [False, True]
 
 
 def test_intermediate_costs_nothing_when_it_is_the_accumulator() -> None:

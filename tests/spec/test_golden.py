@@ -19,7 +19,7 @@ ENTRIES: list[dict[str, Any]] = json.loads(
 )
 
 
-def entries(kind: str) -> Any:
+def entries(kind: str) -> pytest.MarkDecorator:
     chosen = [pytest.param(e, id=e["name"]) for e in ENTRIES if e["kind"] == kind]
     return pytest.mark.parametrize("entry", chosen)
 

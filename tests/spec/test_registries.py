@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,9 @@ DIMS = {"B": 2, "N": 3, "H": 4, "Hkv": 2, "L": 3, "S": 5, "D": 2, "Dv": 6}
 def drawn(entry: Op) -> dict[str, np.ndarray]:
     """Arrays for every input, the optional mask included."""
     rng = np.random.default_rng(0)
-    arrays = {i.name: rng.normal(size=[DIMS[d] for d in i.dims]) for i in entry.inputs}
+    arrays: dict[str, np.ndarray] = {
+        i.name: rng.normal(size=[DIMS[d] for d in i.dims]) for i in entry.inputs
+    }
     if "mask" in arrays:
         arrays["mask"] = arrays["mask"] > -0.5
     return arrays
@@ -52,19 +55,18 @@ def test_inputs_that_may_be_left_out_take_no_gradient(entry: Op) -> None:
 
 def test_attention_op_is_the_spec_function() -> None:
     arrays, entry = drawn(op("attention")), op("attention")
-    qkv = [arrays[n] for n in "qkv"]
-    keywords = {"mask": arrays["mask"], "causal": True, "offset": 2, "scale": -0.3}
-    attributes = {n: x for n, x in keywords.items() if n != "mask"}
-    want = attention(*qkv, **keywords)  # type: ignore[arg-type]
+    q, k, v, mask = (arrays[n] for n in ("q", "k", "v", "mask"))
+    attributes: dict[str, Any] = {"causal": True, "offset": 2, "scale": -0.3}
+    want = attention(q, k, v, mask=mask, **attributes)
     got = entry.forward(arrays, attributes)["out"]
     assert (got == want).all()
-    grads = attention_backward(*qkv, want, **keywords)  # type: ignore[arg-type]
+    grads = attention_backward(q, k, v, want, mask=mask, **attributes)
     found = entry.backward(arrays, {"out": want}, attributes)
     assert all((found[n] == getattr(grads, n)).all() for n in "qkv")
 
 
 def test_attributes_have_the_defaults_of_the_spec_function() -> None:
-    defaults = attention.__kwdefaults__
+    defaults = dict(attention.__kwdefaults__ or {})
     declared = {a.name: a.default for a in op("attention").attributes}
     assert declared == {n: x for n, x in defaults.items() if n != "mask"}
 

@@ -111,7 +111,7 @@ def test_contraction_ignores_blocked_rows_that_are_not_finite() -> None:
 
 @pytest.mark.parametrize("kind", [np.float32, object])
 def test_expanding_heads_keeps_the_kind_of_scalar(kind: type) -> None:
-    x = np.arange(4).reshape(1, 2, 2, 1).astype(kind)
+    x: np.ndarray = np.arange(4).reshape(1, 2, 2, 1).astype(kind)
     got = expand_kv(x, 6)
     assert got.dtype == kind
     assert got[0, :, 0, 0].tolist() == [0, 0, 0, 2, 2, 2]
