@@ -187,10 +187,9 @@ class Evaluation:
         if name in self.witness:
             given = self.witness[name]
             result = given(*arguments) if callable(given) else given
-            result = to_arb(result) if isinstance(result, float | Fraction) else result
         else:
             result = _invented(name, sort, arguments)
-        if sort.kind() == z3.Z3_REAL_SORT:
+        if sort.kind() in (z3.Z3_REAL_SORT, z3.Z3_UNINTERPRETED_SORT):
             result = to_arb(result)
         if name != BEFORE:
             self.used[name + (str(list(arguments)) if arguments else "")] = result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import z3
@@ -74,3 +75,33 @@ def by_induction(
         Query(f"{name}, base", at_start, base, values, folds),
         Query(f"{name}, step", at_next, tuple(step), values, folds),
     ], lemma
+
+
+def agreement(
+    axis: Axis,
+    first: Sequence[Fold],
+    second: Sequence[Fold],
+    pointwise: Pointwise = nothing,
+    premises: Sequence[Premise] = (),
+    witness: Mapping[str, Any] | None = None,
+) -> tuple[list[Query], list[Premise]]:
+    """Two runs of one body take the same folds: each pair agrees, by induction, given those before it."""
+    queries: list[Query] = []
+    lemmas: list[Premise] = []
+    for f, g in zip(first, second, strict=True):
+        if f is not g:
+            more, lemma = by_induction(
+                f"{f.function.name()} agrees with {g.function.name()}",
+                axis,
+                partial(_agree, f, g),
+                pointwise=pointwise,
+                premises=[*premises, *lemmas],
+                witness=witness,
+            )
+            queries += more
+            lemmas.append(lemma)
+    return queries, lemmas
+
+
+def _agree(f: Fold, g: Fold, m: Any) -> z3.BoolRef:
+    return f.at(m) == g.at(m)

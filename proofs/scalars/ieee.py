@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import z3
 
 from assay.proofs.scalars.terms import Term
@@ -15,7 +16,8 @@ class Float(Term):
     """An IEEE number; subclasses fix the format. exp is an uninterpreted function of the format."""
 
     __slots__ = ()
-    FORMAT: z3.FPSortRef = z3.Float32()
+    FORMAT: z3.FPSortRef
+    NUMPY: type[np.floating[Any]]
 
     @classmethod
     def constant(cls, x: Any) -> z3.ExprRef:
@@ -63,6 +65,7 @@ class Float32(Float):
 
     __slots__ = ()
     FORMAT = z3.Float32()
+    NUMPY = np.float32
 
 
 class Float16(Float):
@@ -70,6 +73,7 @@ class Float16(Float):
 
     __slots__ = ()
     FORMAT = z3.Float16()
+    NUMPY = np.float16
 
 
 def finite(*xs: Float) -> z3.BoolRef:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import z3
 
@@ -18,6 +18,7 @@ from assay.proofs.scalars.opaque import Opaque
 from assay.proofs.scalars.reals import Real
 from assay.proofs.scalars.terms import Condition, Term
 
+T = TypeVar("T")
 Index = z3.ArithRef
 GENERIC = z3.Int("j")
 
@@ -43,6 +44,7 @@ class Axis:
         self.kind = kind
         self.length = z3.Int(f"n{name}")
         self.folds: dict[str, Fold] = {}
+        self.taken: list[Fold] = []
 
     def values(self, name: str) -> Stretch:
         """Arbitrary entries ``name(j)``."""
@@ -63,7 +65,14 @@ class Axis:
         if key not in self.folds:
             name = f"{key[:3]}{self.name}{len(self.folds)}"
             self.folds[key] = Fold(z3.Function(name, z3.IntSort(), sort), start, step)
+        self.taken.append(self.folds[key])
         return self.folds[key]
+
+    def record(self, run: Callable[[], T]) -> tuple[T, list[Fold]]:
+        """The result of ``run`` and the folds that it took along this axis, in order."""
+        start = len(self.taken)
+        result = run()
+        return result, self.taken[start:]
 
     def sum_of(self, x: Stretch) -> Fold:
         """Sums of the prefixes of x, from the left."""
