@@ -24,7 +24,7 @@ class Wish:
 
     causal     True or False: always or never; None: drawn
     square     L = S and offset 0
-    masks      draw boolean or additive masks and windows too
+    masks      draw boolean or additive masks too;  windows: and windows
     empty      rows without any visible key: "none" or "some"
     scale      "usual": default or positive; "any": also 0 and negative; "default": never given
     gqa        None: drawn where the contract offers it; True: fewer key heads than query heads
@@ -35,6 +35,7 @@ class Wish:
     causal: bool | None = None
     square: bool = False
     masks: bool = True
+    windows: bool = True
     empty: str = "none"
     scale: str = "usual"
     gqa: bool | None = None
@@ -59,7 +60,7 @@ def draw_attention(draw: Draw, ctx: Context, wish: Wish) -> Case:
     attributes: dict[str, Any] = {"causal": True} if causal else {}
     if offset:
         attributes["offset"] = offset
-    if wish.masks and ctx.takes("window") and draw(choice(False, False, False, True)):
+    if wish.masks and wish.windows and ctx.takes("window") and draw(choice(False, False, False, True)):
         attributes["window"] = _window(draw, causal)
         # A query beyond the last key would see nothing through a window.
         dims["L"] = max(1, min(queries, keys - offset))

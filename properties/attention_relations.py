@@ -234,7 +234,7 @@ RELATIONS: tuple[Property, ...] = (
     Property("attention.head_equivariant", ("attention",), _drawn(Wish(heads=2), order=SEEDS), head_equivariant, weight=0.5),
     Property("attention.token_equivariant", ("attention",), _drawn(Wish(causal=False, masks=False, queries=2), order=SEEDS), token_equivariant, weight=0.5),
     Property("attention.key_permutation", ("attention",),
-             _drawn(Wish(causal=False, keys=2), order=SEEDS), key_permutation, weight=0.5),
+             _drawn(Wish(causal=False, windows=False, keys=2), order=SEEDS), key_permutation, weight=0.5),
     Property("attention.linear_in_v", ("attention",),
              _drawn(Wish(recipes=("dyadic", "integers", "ones", "zeros")), cut=SEEDS), linear_in_v, weight=0.5),
     Property("attention.tile_independent", ("attention",),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pprint
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields
 from importlib import resources
 from string import Template
@@ -14,8 +15,10 @@ import numpy as np
 from assay.impl.call import Call
 from assay.impl.contract import Contract
 from assay.impl.loading import Target, resolve
-from assay.impl.session import Description, open_session
+from assay.impl.session import Description, Session, open_session
 from assay.impl.signatures import ALIASES, signature
+from assay.properties.case import Case, Materials
+from assay.properties.context import context_of
 from assay.properties.embedding import STAND_INS, embed, quoted
 from assay.properties.experiment import (
     Between,
@@ -31,31 +34,54 @@ from assay.properties.experiment import (
     Shaped,
     Subject,
 )
+from assay.properties.judge import judge
 from assay.properties.literals import literal
+from assay.properties.profiles import PROFILES
+from assay.properties.properties import find
 from assay.properties.results import Finding
 from assay.spec.claims import CLAIMS
+from assay.spec.ops import op
 
 _PATIENCE = 60
 _HANG = 20
 _FLAKY_ROUNDS = 20
 
 
-def reproduce(finding: Finding, *, isolate: bool = True) -> str:
-    """The script for a stored finding. The case is run once, to see which expectation it violates.
+@contextmanager
+def writer(*, isolate: bool = True) -> Iterator[Callable[[Finding], str]]:
+    """A function from a finding to its script, which keeps each backend loaded until the end of the block.
 
-    Raises TargetError when the backend cannot be loaded any more.
+    The function runs a violated case once, to see which expectation it violates. It raises TargetError when the
+    backend cannot be loaded any more.
     """
-    from assay.properties.judge import judge
-    from assay.properties.replay import rebuild
+    sessions: dict[Target, Session] = {}
 
-    experiment = rebuild(finding)
-    target = resolve(finding.target, op=finding.case.get("op"))
-    with open_session(target, isolate=isolate) as session:
-        judgement = judge(experiment, session.run(experiment.calls))
-        description = session.description
-    failing = [v.expectation for v in judgement.violations if v.message == finding.message]
-    failing = failing or [v.expectation for v in judgement.violations]
-    return script(finding, experiment, target, description, failing[0] if failing else None)
+    def write(finding: Finding) -> str:
+        target = resolve(finding.target, op=finding.cell.op)
+        if target not in sessions:
+            sessions[target] = open_session(target, isolate=isolate, timeout=PROFILES["quick"].timeout)
+        return _write(finding, target, sessions[target])
+
+    try:
+        yield write
+    finally:
+        for session in sessions.values():
+            session.close()
+
+
+def _write(finding: Finding, target: Target, session: Session) -> str:
+    key, case = finding.cell, Case.from_json(finding.case)
+    context = context_of(op(key.op), session.description, key.dtype, key.mode)
+    experiment = find(key.property).build(case, context, Materials(case))
+    failing = _failing(finding, experiment, session) if finding.verdict == "violated" else None
+    return script(finding, experiment, target, session.description, failing)
+
+
+def _failing(finding: Finding, experiment: Experiment, session: Session) -> int | None:
+    """Index of the expectation that the finding is about; None when the case ends without a value, or holds now."""
+    violations = judge(experiment, session.run(experiment.calls)).violations
+    same = [v.expectation for v in violations if v.message == finding.message]
+    return next(iter(same or [v.expectation for v in violations]), None)
 
 
 def script(
@@ -71,15 +97,15 @@ def script(
     """
     checked = experiment.expectations if expectation is None else (experiment.expectations[expectation],)
     host = description.host
-    op = experiment.calls[0].op
+    name = experiment.calls[0].op
     return "\n".join([
         _head(finding, description),
         _imports(host, experiment),
-        f"OP = {op!r}",
+        f"OP = {name!r}",
         "inf, nan = np.inf, np.nan\n\n",
         _fill("stand_in", contract_defaults=_defaults(), stand_ins=repr(STAND_INS)),
         _backend(target),
-        _fill("run", signature=_signature(op), aliases=repr(dict(ALIASES))),
+        _fill("run", signature=_signature(name), aliases=repr(dict(ALIASES))),
         _fill(f"run_{host}", device=repr(description.contract.device), numpy_dtype=_bfloat16()),
         _fill("check", dtype=finding.cell.dtype),
         _main(finding, experiment, description, checked),
@@ -137,8 +163,8 @@ def _defaults() -> str:
     ).replace("\n", "\n        ")
 
 
-def _signature(op: str) -> str:
-    wanted = signature(op)
+def _signature(name: str) -> str:
+    wanted = signature(name)
     return f"{wanted.inputs!r}, {dict(wanted.keywords)!r}, {wanted.outputs!r}"
 
 
