@@ -47,28 +47,23 @@ def _claims() -> Rows:
 
 
 def _backends() -> Rows:
-    from importlib.metadata import entry_points
-
+    from assay.impl.loading import installed
     from assay.impl.registry import BACKENDS
 
-    own = [{"backend": b.name, "from": b.target, "summary": b.summary} for b in BACKENDS]
+    own = [{"backend": b.name, "from": b.location, "summary": b.summary} for b in BACKENDS]
     foreign = [
-        {"backend": e.name, "from": e.value, "summary": "installed package"}
-        for e in entry_points(group="assay.backends")
+        {"backend": name, "from": point.value, "summary": "installed package"}
+        for name, point in sorted(installed().items())
     ]
     return own + foreign
 
 
 def _properties() -> Rows:
     from assay.properties.properties import PROPERTIES
+    from assay.spec.claims import claim
 
     return [
-        {
-            "property": p.id,
-            "claim": p.claim,
-            "ops": ", ".join(p.ops) or "every op",
-            "statement": p.statement,
-        }
+        {"property": p.id, "ops": ", ".join(p.ops), "statement": claim(p.claim).sentence}
         for p in PROPERTIES
     ]
 
@@ -77,7 +72,7 @@ def _obligations() -> Rows:
     from assay.proofs.obligations import OBLIGATIONS
 
     return [
-        {"obligation": o.id, "claim": o.claim, "method": o.method, "generality": o.generality}
+        {"obligation": o.id, "method": o.method, "earns": o.strength, "generality": o.generality}
         for o in OBLIGATIONS
     ]
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 from assay.cli.command import Status
 from assay.cli.versions import machine, own_version
-from assay.properties.results import BAD, Cell, Result
+from assay.properties.results import BAD, Cell, Result, to_json
 
 SCHEMA = 1
 """Version of the JSON document; it grows when a field changes its meaning or goes."""
@@ -42,24 +39,9 @@ def as_json(result: Result, status: Status, stale: Sequence[str] = ()) -> str:
         "machine": machine(),
         "status": int(status),
         "stale_known": list(stale),
-        "result": asdict(result),
+        "result": to_json(result),
     }
-    return json.dumps(finite(document), indent=1, allow_nan=False, default=str) + "\n"
-
-
-def finite(value: Any) -> Any:
-    """``value`` with non-finite floats as text, all the way down.
-
-    >>> finite({"a": (1.0, float("-inf"))})
-    {'a': [1.0, '-inf']}
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, dict):
-        return {str(key): finite(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(entry) for entry in value]
-    return value
+    return json.dumps(document, indent=1, allow_nan=False, default=str) + "\n"
 
 
 def as_junit(result: Result, stale: Sequence[str] = ()) -> str:
@@ -91,7 +73,7 @@ def as_junit(result: Result, stale: Sequence[str] = ()) -> str:
 
 
 def _case(suite: ET.Element, classname: str, cell: Cell) -> None:
-    name = f"{cell.key.property} {cell.key.dtype}"
+    name = " ".join(filter(None, (cell.key.property, cell.key.op, cell.key.dtype)))
     case = ET.SubElement(
         suite, "testcase", classname=_xml(classname), name=_xml(name), time=f"{cell.seconds:.3f}"
     )

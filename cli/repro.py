@@ -22,12 +22,13 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _execute(args: Namespace) -> Status:
-    from assay.properties.reproduce import reproduce
+    from assay.properties.reproduce import writer
 
     if args.output is not None and not args.output.absolute().parent.is_dir():
         raise UsageError(f"output={str(args.output)!r} must be in a directory that exists")
     finding = find(args.directory, args.finding)
-    text = reproduce(finding, isolate=args.isolate)
+    with writer(isolate=args.isolate) as write:
+        text = write(finding)
     if args.output is None:
         sys.stdout.write(text)
         return Status.HELD

@@ -63,7 +63,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "--isolate", action=BooleanOptionalAction, default=True,
         help="run each backend in its own process, so that a crash or hang is a finding",
     )
-    how.add_argument("--resume", action="store_true", help="go on with the newest unfinished campaign")
+    how.add_argument("--resume", action="store_true", help="go on with the newest unfinished campaign of the same configuration")
     out = parser.add_argument_group("what comes out")
     out.add_argument("--known", type=Path, metavar="FILE", help="expected findings (known.toml)")
     for name in _FILES:
@@ -101,7 +101,7 @@ def _options(args: Namespace) -> Options:
     if args.all and args.targets:
         raise UsageError(f"--all and targets {args.targets!r} exclude each other; give one of them")
     targets = tuple(b.name for b in BACKENDS) if args.all else tuple(args.targets)
-    if not targets and not args.resume:
+    if not targets:
         raise UsageError(
             "no target; give a built-in name (assay list backends), module:attr or file.py:attr, or --all"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,53 +12,26 @@ from assay.cli.command import UsageError
 
 if TYPE_CHECKING:
     from assay.proofs.obligation import Outcome
-    from assay.properties.journal import Journal
     from assay.properties.results import Finding, Result
 
-_JOURNAL = "journal.sqlite"
 _PROOFS = "proofs.json"
 _SCHEMA = 1
 
 
-def journal(directory: Path) -> Journal:
-    """The journal in ``directory``; UsageError when there is none (reading must not make one)."""
+def campaign(directory: Path, wanted: str | None) -> Result:
+    """The campaign with this id (or a unique beginning of it), or the newest. JournalError when there is none."""
     from assay.properties.journal import Journal
 
-    path = directory / _JOURNAL
-    if not path.is_file():
-        raise UsageError(f"there is no campaign in {str(directory)!r} yet; assay run TARGET makes one")
-    return Journal(path)
-
-
-def campaign(directory: Path, wanted: str | None) -> Result:
-    """The campaign with this id (or a unique beginning of it), or the newest one."""
-    book = journal(directory)
-    ids = [entry[0] for entry in book.campaigns()]
-    if not ids:
-        raise UsageError(f"there is no campaign in {str(directory)!r} yet; assay run TARGET makes one")
-    if wanted is None:
-        return book.latest()
-    return book.load(unique("campaign", wanted, ids))
+    with Journal(directory) as journal:
+        return journal.latest() if wanted is None else journal.load(wanted)
 
 
 def find(directory: Path, prefix: str) -> Finding:
-    """The finding with this id or unique beginning of it."""
-    return journal(directory).find(prefix)
+    """The finding with this id or unique beginning of it. JournalError lists the candidates."""
+    from assay.properties.journal import Journal
 
-
-def unique(what: str, prefix: str, ids: Sequence[str]) -> str:
-    """The one of ``ids`` that begins with ``prefix``; UsageError lists the candidates otherwise.
-
-    >>> unique("campaign", "b", ["abc", "bcd"])
-    'bcd'
-    """
-    found = sorted({i for i in ids if i.startswith(prefix)})
-    if prefix in found:
-        return prefix
-    if len(found) == 1:
-        return found[0]
-    problem = "matches several" if found else "does not exist"
-    raise UsageError(f"{what}={prefix!r} {problem}; candidates: {', '.join(found or sorted(set(ids)))}")
+    with Journal(directory) as journal:
+        return journal.find(prefix)
 
 
 def source_fingerprint() -> str:

@@ -132,4 +132,4 @@ def _next(result: Result) -> None:
     else:
         console.block("next: assay report --html report.html")
     if not result.finished:
-        console.block("      assay run --resume             go on where this campaign stopped")
+        console.block("      the same command with --resume goes on where this campaign stopped")

@@ -9,10 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 STAND_INS: tuple[str, ...] = (
-    "assay", "assay.impl", "assay.impl.contract", "assay.impl.protocol", "assay.impl.numpy_backend",
+    "assay",
+    "assay.impl",
+    "assay.impl.contract",
+    "assay.impl.protocol",
+    "assay.impl.numpy_backend",
     "assay.impl.torch_backend",
 )
-"""Modules that a script replaces by a few lines: what adapters import from them is all defined there."""
+"""Modules that a script replaces by a few lines: what adapters import from them is all defined
+there.
+"""
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,9 @@ class Embedded:
 
 
 def embed(name: str, path: Path) -> tuple[Embedded, ...]:
-    """The module in ``path`` under ``name``, after every module of assay, or file beside it, that it imports."""
+    """The module in ``path`` under ``name``, after every module of assay, or file beside it, that
+    it imports.
+    """
     found: dict[str, Embedded] = {}
     _collect(name, path, found, set())
     return tuple(found.values())
@@ -57,7 +65,9 @@ def _imports(tree: ast.AST) -> Iterator[str]:
 
 
 def _of_assay(name: str) -> Path | None:
-    """The file of a module of assay; None for a package (its parts are named one by one) or anything else."""
+    """The file of a module of assay; None for a package (its parts are named one by one) or
+    anything else.
+    """
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
@@ -83,6 +93,7 @@ def quoted(source: str) -> str:
     """
     for quote in ("'''", '"""'):
         if quote not in source and not source.endswith(("\\", quote[0])):
-            # The first line break keeps the text at the margin; a blank first line does not change a module.
+            # The first line break keeps the text at the margin; a blank first line does not change
+            # a module.
             return f"r{quote}\n{source}{quote}"
     return "(\n" + "\n".join(f"    {line!r}" for line in source.splitlines(keepends=True)) + "\n)"

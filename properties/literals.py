@@ -14,7 +14,8 @@ _WIDTH = 96
 
 
 def literal(array: np.ndarray) -> str:
-    """A call of the script's ``array`` (or ``np.full``) that makes ``array``; longdouble becomes a sum of two float64.
+    """A call of the script's ``array`` (or ``np.full``) that makes ``array``; longdouble becomes a
+    sum of two float64.
 
     >>> literal(np.array([0.1, -0.0], np.float32))
     "array('float32', (2,), [0.1, -0.0])"
@@ -24,11 +25,17 @@ def literal(array: np.ndarray) -> str:
     array = np.asarray(array)
     if array.dtype == np.longdouble:
         return _wide(array)
-    if array.size > 1 and array.dtype == np.float64 and _same_bits(array, np.full_like(array, array.flat[0])):
+    if (
+        array.size > 1
+        and array.dtype == np.float64
+        and _same_bits(array, np.full_like(array, array.flat[0]))
+    ):
         return f"np.full({array.shape}, {_number(array.flat[0])})"
     values = _listed(array) if array.size <= SHORT else None
     if values is None:
-        data = base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode("ascii")
+        data = base64.b64encode(zlib.compress(np.ascontiguousarray(array).tobytes(), 9)).decode(
+            "ascii"
+        )
         lines = [data[i : i + _WIDTH] for i in range(0, len(data), _WIDTH)] or [""]
         values = "\n    " + "\n    ".join(f"{line!r}" for line in lines) + "\n"
     return f"array({array.dtype.name!r}, {array.shape}, {values})"

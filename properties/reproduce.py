@@ -1,4 +1,6 @@
-"""A finding as a Python script that needs no assay: the backend's source, the inputs, what must hold."""
+"""A finding as a Python script that needs no assay: the backend's source, the inputs, what must
+hold.
+"""
 
 from __future__ import annotations
 
@@ -49,9 +51,11 @@ _FLAKY_ROUNDS = 20
 
 @contextmanager
 def writer(*, isolate: bool = True) -> Iterator[Callable[[Finding], str]]:
-    """A function from a finding to its script, which keeps each backend loaded until the end of the block.
+    """A function from a finding to its script, which keeps each backend loaded until the end of the
+    block.
 
-    The function runs a violated case once, to see which expectation it violates. It raises TargetError when the
+    The function runs a violated case once, to see which expectation it violates. It raises
+    TargetError when the
     backend cannot be loaded any more.
     """
     sessions: dict[Target, Session] = {}
@@ -78,7 +82,9 @@ def _write(finding: Finding, target: Target, session: Session) -> str:
 
 
 def _failing(finding: Finding, experiment: Experiment, session: Session) -> int | None:
-    """Index of the expectation that the finding is about; None when the case ends without a value, or holds now."""
+    """Index of the expectation that the finding is about; None when the case ends without a value,
+    or holds now.
+    """
     violations = judge(experiment, session.run(experiment.calls)).violations
     same = [v.expectation for v in violations if v.message == finding.message]
     return next(iter(same or [v.expectation for v in violations]), None)
@@ -93,7 +99,8 @@ def script(
 ) -> str:
     """The script's text: it exits with 1 and says ``FAULT`` if and only if the fault is there.
 
-    expectation  index of the one that is violated; None checks them all (a crash, hang or exception needs none)
+    expectation  index of the one that is violated; None checks them all (a crash, hang or exception
+                 needs none)
     """
     checked = experiment.expectations if expectation is None else (experiment.expectations[expectation],)
     host = description.host
@@ -118,7 +125,8 @@ def _fill(template: str, **values: str) -> str:
 
 
 def _head(finding: Finding, description: Description) -> str:
-    """What is wrong, as comments: the words come from a backend, and are kept from becoming code."""
+    """What is wrong, as comments: the words come from a backend, and are kept from becoming code.
+    """
     sentence = next((c.sentence for c in CLAIMS if c.id == finding.claim), "")
     versions = ", ".join(f"{name} {version}" for name, version in description.versions.items())
     needs = "numpy and torch" if description.host == "torch" else "numpy"
@@ -169,7 +177,9 @@ def _signature(name: str) -> str:
 
 
 def _backend(target: Target) -> str:
-    """The source of the backend and its making; a module of an installed package is imported instead."""
+    """The source of the backend and its making; a module of an installed package is imported
+    instead.
+    """
     path = target.source()
     lines = ["# ---- The backend.", ""]
     packaged = target.kind == "module" and "." in target.place and not target.place.startswith("assay.")
@@ -225,7 +235,9 @@ def _arrays(arrays: Any) -> str:
 
 
 def _attributes(call: Call, description: Description) -> dict[str, Any]:
-    """The attributes as the runner passes them: an offset that the contract's alignment implies is left out."""
+    """The attributes as the runner passes them: an offset that the contract's alignment implies is
+    left out.
+    """
     implied = call.attributes.get("causal") and description.contract.causal_alignment != "offset"
     plain = {n: v.item() if isinstance(v, np.generic) else v for n, v in call.attributes.items()}
     return {n: v for n, v in plain.items() if not (implied and n == "offset")}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.cli import store
-from assay.cli.outputs import finite
 from assay.cli.report import markdown, mathml, model, picture, plots
 from assay.cli.versions import machine, own_version
 from assay.properties.results import VERDICTS, Finding, Result
@@ -25,7 +24,10 @@ Script = Callable[[Finding], str]
 def render(kind: str, result: Result, stale: Sequence[str], directory: Path) -> str:
     """The report as ``kind`` ("html" or "markdown"), with the proofs that ``directory`` keeps."""
     page = model.build(result, store.load_proofs(directory), stale)
-    return markdown.report(page) if kind == "markdown" else html(page, reproducer)
+    if kind == "markdown":
+        return markdown.report(page)
+    with scripts() as script:
+        return html(page, script)
 
 
 def html(page: model.Page, script: Script) -> str:
@@ -41,22 +43,34 @@ def html(page: model.Page, script: Script) -> str:
         mathml=mathml.mathml,
         picture=picture.picture,
         script=script,
-        as_json=lambda data: json.dumps(finite(data), indent=1, default=str),
+        as_json=lambda data: json.dumps(data, indent=1, default=str),
         version=own_version(),
         machine=machine(),
     )
 
 
-@cache
-def reproducer(finding: Finding) -> str:
-    """The finding's stand-alone script; when it cannot be made here, the reason as a comment."""
-    from assay.properties.reproduce import reproduce
+@contextmanager
+def scripts() -> Iterator[Script]:
+    """Makes reproducers; one that cannot be made here becomes a comment that says why."""
+    from assay.properties.reproduce import writer
 
-    try:
-        return reproduce(finding)
-    except Exception as error:  # the backend is foreign code and may have gone since: the rest is still worth it
-        reason = " ".join(str(error).split())
-        return f"# could not be written here: {type(error).__name__}: {reason}\n# assay repro {finding.id}\n"
+    with writer() as write:
+
+        def careful(finding: Finding) -> str:
+            try:
+                return write(finding)
+            except Exception as error:  # foreign code that may have gone since: the rest is still worth having
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                return f"# could not be written here: {reason}\n# assay repro {finding.id}\n"
+
+        yield careful
+
+
+def _visible(value: object) -> object:
+    """Text without control characters, which browsers drop or misread; markup and anything else as it is."""
+    if type(value) is not str:
+        return value
+    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in value)
 
 
 def _environment() -> Environment:
@@ -67,6 +81,7 @@ def _environment() -> Environment:
         autoescape=True,
         loader=FunctionLoader(lambda name: folder.joinpath(name).read_text(encoding="utf-8")),
         undefined=StrictUndefined,
+        finalize=_visible,
         trim_blocks=True,
         lstrip_blocks=True,
     )

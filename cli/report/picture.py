@@ -51,8 +51,8 @@ def _square(
         kind = "error" if name == "error" else "positive" if v >= 0 else "negative"
         strength, mark = 0.08 + 0.72 * abs(v) / top, ""
     shown = text if numbers else mark
-    label = Markup("") if not shown else Markup('<text x="{}" y="{}">{}</text>').format(
-        j * width + width / 2, i * height + height / 2, shown
+    label = Markup("") if not shown else Markup('<text class="on-{}" x="{}" y="{}">{}</text>').format(
+        kind, j * width + width / 2, i * height + height / 2, shown
     )
     return Markup(
         '<g><title>{}[{},{}] = {}</title><rect class="{}" x="{}" y="{}" width="{}" height="{}" '
