@@ -146,24 +146,28 @@ def _require_witness(query: Query, answer: Answer, tally: _Tally) -> None:
 
 def _refute(text: str, body: Body, deadline: float) -> TwinOutcome:
     """Refuted when a case is false, or a query has a counterexample that survives evaluation."""
-    said = []
+    said: list[str] = []
     try:
+        queries = []
         for step in body():
-            if isinstance(step, Case):
-                if not step.holds:
-                    return TwinOutcome(text, True, step.name)
-                continue
-            # Small values refute most mutants without a solver.
-            found = confirm(step, None)
-            if not found:
-                answer = decide(step, max(0.5, deadline - time.perf_counter()))
-                found = answer.counterexample
-                said.append(f"{step.name}: {answer.verdict}")
+            if isinstance(step, Query):
+                queries.append(step)
+            elif not step.holds:
+                return TwinOutcome(text, True, step.name)
+        # Small values refute most mutants without a solver.
+        for attempt in (lambda q: confirm(q, None), lambda q: _solved(q, deadline, said)):
+            found = next(filter(None, map(attempt, queries)), "")
             if found:
                 return TwinOutcome(text, True, found)
     except Exception as error:
         said.append(f"{type(error).__name__}: {error}")
     return TwinOutcome(text, False, "; ".join(said) or "every case holds")
+
+
+def _solved(query: Query, deadline: float, said: list[str]) -> str:
+    answer = decide(query, max(0.5, deadline - time.perf_counter()))
+    said.append(f"{query.name}: {answer.verdict}")
+    return answer.counterexample
 
 
 def _cross(steps: Iterable[Step], deadline: float) -> str:
