@@ -30,32 +30,56 @@ def run(
 ) -> Result:
     """Run a campaign.
 
-    target  text as on the command line ("torch.sdpa.flash", "my_kernels.py:MyBackend"): runs in workers, journalled in
-            ``directory``. Or a backend class, a backend object, or a function (with ``op``): runs in this process,
-            without isolation and without journal.
+    A ``target`` in text ("torch.sdpa.flash", "my_kernels.py:MyBackend") runs as on the command
+    line: in workers, journalled in ``directory``. A backend class, a backend object, or a function (with
+    ``op``) runs in this process, without isolation and without journal.
 
     Raises OptionError and TargetError with the value, the rule and what is valid.
     """
-    chosen = {"ops": _tuple(ops), "claims": _tuple(claims), "dtypes": _tuple(dtypes)}
     if isinstance(target, str):
-        return run_campaign(Options(
-            (target,), op=op, **chosen, profile=profile, seed=seed, jobs=jobs, isolate=isolate, directory=Path(directory)
-        ))
-    return run_backend(_backend(target, op), **chosen, profile=profile, seed=seed or 0)
+        options = Options(
+            (target,),
+            op=op,
+            ops=_tuple(ops),
+            claims=_tuple(claims),
+            dtypes=_tuple(dtypes),
+            profile=profile,
+            seed=seed,
+            jobs=jobs,
+            isolate=isolate,
+            directory=Path(directory),
+        )
+        return run_campaign(options)
+    return run_backend(
+        _backend(target, op),
+        ops=_tuple(ops),
+        claims=_tuple(claims),
+        dtypes=_tuple(dtypes),
+        profile=profile,
+        seed=seed or 0,
+    )
 
 
 def assert_conforms(target: Target, op: str | None = None, **options: Any) -> None:
-    """Raise AssertionError with one line for each finding unless every claim holds. For a test suite of your own.
+    """Raise AssertionError, one line a finding, unless every claim holds. For your own test suite.
 
     Takes what ``run`` takes. A run in which no claim could be tested fails as well.
     """
     result = run(target, op=op, **options)
-    lines = [f"{f.cell}: {f.message} [{f.summary}]" + (f" ({f.hint})" if f.hint else "") for f in result.findings]
+    lines = [
+        f"{f.cell}: {f.message} [{f.summary}]" + (f" ({f.hint})" if f.hint else "")
+        for f in result.findings
+    ]
     if not any(cell.verdict == "held" for cell in result.cells):
-        lines.append("no claim was tested: " + "; ".join(sorted({c.reason for c in result.cells if c.reason})))
+        lines.append(
+            "no claim was tested: "
+            + "; ".join(sorted({c.reason for c in result.cells if c.reason}))
+        )
     lines += list(result.notes)
     if lines:
-        raise AssertionError("\n".join([f"{len(result.findings)} findings in {len(result.cells)} cells:", *lines]))
+        raise AssertionError(
+            "\n".join([f"{len(result.findings)} findings in {len(result.cells)} cells:", *lines])
+        )
 
 
 def _tuple(values: Sequence[str] | None) -> tuple[str, ...] | None:
@@ -68,5 +92,7 @@ def _backend(target: Any, op: str | None) -> Backend:
     if isinstance(target, Backend):
         return target
     if op is None:
-        raise OptionError(f"op=None, but {target!r} is a plain function; valid: {', '.join(o.name for o in OPS)}")
+        raise OptionError(
+            f"op=None, but {target!r} is a plain function; valid: {', '.join(o.name for o in OPS)}"
+        )
     return adapt(target, op)

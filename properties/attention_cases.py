@@ -54,13 +54,22 @@ def draw_attention(draw: Draw, ctx: Context, wish: Wish) -> Case:
     width = draw(choice(*WIDTHS))
     dims = {
         "B": draw(choice(*[b for b in (1, 2, 3) if b >= wish.batch])),
-        "H": heads, "Hkv": kv_heads, "L": queries, "S": keys, "D": width,
+        "H": heads,
+        "Hkv": kv_heads,
+        "L": queries,
+        "S": keys,
+        "D": width,
         "Dv": draw(choice(width, *WIDTHS)) if ctx.contract.value_width else width,
     }
     attributes: dict[str, Any] = {"causal": True} if causal else {}
     if offset:
         attributes["offset"] = offset
-    if wish.masks and wish.windows and ctx.takes("window") and draw(choice(False, False, False, True)):
+    if (
+        wish.masks
+        and wish.windows
+        and ctx.takes("window")
+        and draw(choice(False, False, False, True))
+    ):
         attributes["window"] = _window(draw, causal)
         # A query beyond the last key would see nothing through a window.
         dims["L"] = max(1, min(queries, keys - offset))
@@ -129,14 +138,20 @@ def _mask(draw: Draw, ctx: Context, wish: Wish) -> MaskDraw | None:
     return MaskDraw(
         recipe=draw(choice(*MASK_RECIPES)),
         form=draw(choice(*ctx.contract.masks)),
-        shape=draw(choice("full", "rows", "heads")) if needed else draw(choice("full", "keys", "rows", "heads")),
+        shape=draw(choice("full", "rows", "heads"))
+        if needed
+        else draw(choice("full", "keys", "rows", "heads")),
         empty=draw(choice(0.5, 1.0)) if needed else 0.0,
     )
 
 
 def rules(case: Case) -> dict[str, Any]:
     """The attributes that decide which keys are visible."""
-    return {name: case.attributes[name] for name in ("causal", "offset", "window") if name in case.attributes}
+    return {
+        name: case.attributes[name]
+        for name in ("causal", "offset", "window")
+        if name in case.attributes
+    }
 
 
 def make_inputs(case: Case, made: Materials) -> dict[str, np.ndarray]:
@@ -151,7 +166,9 @@ def make_inputs(case: Case, made: Materials) -> dict[str, np.ndarray]:
     return inputs
 
 
-def _make_mask(case: Case, drawn: MaskDraw, made: Materials, inputs: dict[str, np.ndarray]) -> np.ndarray:
+def _make_mask(
+    case: Case, drawn: MaskDraw, made: Materials, inputs: dict[str, np.ndarray]
+) -> np.ndarray:
     hard = made.put("mask", lambda: _hard_mask(case, drawn, inputs))
     if drawn.form == "bool":
         return hard
@@ -163,7 +180,10 @@ def _hard_mask(case: Case, drawn: MaskDraw, inputs: dict[str, np.ndarray]) -> np
     d, rng = case.dims, case.rng("mask")
     full = (d["B"], d["H"], d["L"], d["S"])
     shape = {
-        "full": full, "heads": (1, *full[1:]), "rows": (1, 1, *full[2:]), "keys": (full[0], 1, 1, full[3]),
+        "full": full,
+        "heads": (1, *full[1:]),
+        "rows": (1, 1, *full[2:]),
+        "keys": (full[0], 1, 1, full[3]),
     }[drawn.shape]
     mask = RECIPES[drawn.recipe](rng, shape)
     base = visible(inputs["q"], inputs["k"], **rules(case))
@@ -182,9 +202,16 @@ def _hard_mask(case: Case, drawn: MaskDraw, inputs: dict[str, np.ndarray]) -> np
 
 
 def attention_call(
-    case: Case, ctx: Context, inputs: dict[str, np.ndarray], *, cotangent: np.ndarray | None = None, **changed: Any
+    case: Case,
+    ctx: Context,
+    inputs: dict[str, np.ndarray],
+    *,
+    cotangent: np.ndarray | None = None,
+    **changed: Any,
 ) -> Call:
-    """The call of the backend: the spec's attributes, less an offset that its causal alignment implies."""
+    """The call of the backend: the spec's attributes, less an offset that its causal alignment
+    implies.
+    """
     attributes = {**case.attributes, **changed}
     if ctx.contract.causal_alignment != "offset":
         attributes.pop("offset", None)
@@ -194,7 +221,10 @@ def attention_call(
         attributes={k: v for k, v in attributes.items() if v is not None},
         cotangents=None if cotangent is None else {"out": cotangent},
         mode=case.mode,
-        layouts={name: Layout(kind, offset=3 if kind == "offset" else 0) for name, kind in case.layouts.items()},  # type: ignore[arg-type]
+        layouts={
+            name: Layout(kind, offset=3 if kind == "offset" else 0)
+            for name, kind in case.layouts.items()
+        },
     )
 
 

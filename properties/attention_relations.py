@@ -1,4 +1,6 @@
-"""Attention properties about two calls: what must be the same when something that may not matter is changed."""
+"""Attention properties about two calls: what must be the same when something that may not matter is
+changed.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +50,17 @@ def _drawn(wish: Wish, **extra: Any) -> Callable[[Draw, Context], Case]:
 
 
 def _replacement(made: Materials, name: str, like: np.ndarray, kind: str) -> np.ndarray:
-    """Other values for the same place: ordinary ones, or large enough that a weight of e^-20 would show."""
+    """Other values for the same place: ordinary ones, or large enough that a weight of e^-20 would
+    show.
+    """
     recipe = {"large": "normal", "normal": "normal", "ones": "ones"}[kind]
     factor = 48.0 if kind == "large" else 1.0
-    return made.put(f"{name}_changed", lambda: (
-        made.values(f"{name}_other", like.shape, recipe).astype(np.float64) * factor
-    ).astype(like.dtype))
+    return made.put(
+        f"{name}_changed",
+        lambda: (
+            made.values(f"{name}_other", like.shape, recipe).astype(np.float64) * factor
+        ).astype(like.dtype),
+    )
 
 
 def _cut(case: Case, positions: int) -> int:
@@ -62,14 +69,18 @@ def _cut(case: Case, positions: int) -> int:
 
 
 def future_zero(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """Rows up to t keep their bits when later queries and the keys and values that only those may see change."""
+    """Rows up to t keep their bits when later queries and the keys and values that only those may
+    see change.
+    """
     inputs = make_inputs(case, made)
     d, offset = case.dims, case.attributes.get("offset", 0)
     last = _cut(case, d["L"])
     changed = dict(inputs)
     for name, start in (("q", last + 1), ("k", offset + last + 1), ("v", offset + last + 1)):
         array = inputs[name].copy()
-        array[:, :, start:] = _replacement(made, name, inputs[name], case.extra["into"])[:, :, start:]
+        array[:, :, start:] = _replacement(made, name, inputs[name], case.extra["into"])[
+            :, :, start:
+        ]
         changed[name] = array
     calls = (attention_call(case, ctx, inputs), attention_call(case, ctx, changed))
     rows = _rows(0, last + 1)
@@ -77,10 +88,11 @@ def future_zero(case: Case, ctx: Context, made: Materials) -> Experiment:
 
 
 def blocked_independent(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """Every output keeps its bits when keys and values that no query sees get other finite values."""
+    """Every output keeps its bits when keys and values that no query sees change."""
     inputs = make_inputs(case, made)
     d = case.dims
-    seen = sees(case, inputs).reshape(d["B"], d["Hkv"], -1, d["S"]).any(axis=2)[..., None]
+    grouped = sees(case, inputs).reshape(d["B"], d["Hkv"], -1, d["S"])
+    seen = np.any(grouped, axis=2)[..., None]
     changed = dict(inputs)
     for name in ("k", "v"):
         other = _replacement(made, name, inputs[name], case.extra["into"])
@@ -95,7 +107,11 @@ def prefix(case: Case, ctx: Context, made: Materials) -> Experiment:
     d, offset = case.dims, case.attributes.get("offset", 0)
     last = _cut(case, d["L"])
     keys = min(offset + last + 1, d["S"])
-    short = {"q": inputs["q"][:, :, : last + 1], "k": inputs["k"][:, :, :keys], "v": inputs["v"][:, :, :keys]}
+    short = {
+        "q": inputs["q"][:, :, : last + 1],
+        "k": inputs["k"][:, :, :keys],
+        "v": inputs["v"][:, :, :keys],
+    }
     rows = _rows(0, last + 1)
     bound = 2.0 * _bound(ctx, inputs, case.attributes)[:, :, : last + 1]
     calls = (attention_call(case, ctx, inputs), attention_call(case, ctx, short))
@@ -107,9 +123,17 @@ def offset(case: Case, ctx: Context, made: Materials) -> Experiment:
     inputs = make_inputs(case, made)
     d = case.dims
     start = _cut(case, d["L"])
-    stop = d["L"] if ctx.contract.causal_alignment == "bottom_right" else start + 1 + case.extra["length"] % (d["L"] - start)
+    stop = (
+        d["L"]
+        if ctx.contract.causal_alignment == "bottom_right"
+        else start + 1 + case.extra["length"] % (d["L"] - start)
+    )
     keys = d["L"] if ctx.contract.causal_alignment == "bottom_right" else int(stop)
-    chunk = {"q": inputs["q"][:, :, start:stop], "k": inputs["k"][:, :, :keys], "v": inputs["v"][:, :, :keys]}
+    chunk = {
+        "q": inputs["q"][:, :, start:stop],
+        "k": inputs["k"][:, :, :keys],
+        "v": inputs["v"][:, :, :keys],
+    }
     bound = 2.0 * _bound(ctx, inputs, case.attributes)[:, :, start:stop]
     calls = (attention_call(case, ctx, inputs), attention_call(case, ctx, chunk, offset=start))
     rows = _rows(start, stop)
@@ -125,7 +149,9 @@ def batch_invariant(case: Case, ctx: Context, made: Materials) -> Experiment:
     bound = None if bitwise else 2.0 * _bound(ctx, alone, case.attributes)
     calls = (attention_call(case, ctx, inputs), attention_call(case, ctx, alone))
     weaker = "" if bitwise else "contract declares batch_invariant=bound"
-    return Experiment(calls, (Same(Subject(0, "out", take=((0, (b,)),)), Subject(1, "out"), bound),), weaker)
+    return Experiment(
+        calls, (Same(Subject(0, "out", take=((0, (b,)),)), Subject(1, "out"), bound),), weaker
+    )
 
 
 def _permutation(case: Case, name: str, length: int) -> tuple[int, ...]:
@@ -143,12 +169,19 @@ def head_equivariant(case: Case, ctx: Context, made: Materials) -> Experiment:
     order = _permutation(case, "heads", d["Hkv"])
     group = d["H"] // d["Hkv"]
     queries = _index(h * group + g for h in order for g in range(group))
-    moved = {**inputs, "q": inputs["q"][:, list(queries)], "k": inputs["k"][:, list(order)], "v": inputs["v"][:, list(order)]}
+    moved = {
+        **inputs,
+        "q": inputs["q"][:, list(queries)],
+        "k": inputs["k"][:, list(order)],
+        "v": inputs["v"][:, list(order)],
+    }
     if "mask" in inputs and inputs["mask"].shape[1] > 1:
         moved["mask"] = inputs["mask"][:, list(queries)]
     bound = _bound(ctx, inputs, case.attributes)[:, list(queries)] * 2.0
     calls = (attention_call(case, ctx, inputs), attention_call(case, ctx, moved))
-    return Experiment(calls, (Same(Subject(1, "out"), Subject(0, "out", take=((1, queries),)), bound),))
+    return Experiment(
+        calls, (Same(Subject(1, "out"), Subject(0, "out", take=((1, queries),)), bound),)
+    )
 
 
 def token_equivariant(case: Case, ctx: Context, made: Materials) -> Experiment:
@@ -158,7 +191,9 @@ def token_equivariant(case: Case, ctx: Context, made: Materials) -> Experiment:
     moved = {**inputs, "q": inputs["q"][:, :, list(order)]}
     bound = _bound(ctx, inputs, case.attributes)[:, :, list(order)] * 2.0
     calls = (attention_call(case, ctx, inputs), attention_call(case, ctx, moved))
-    return Experiment(calls, (Same(Subject(1, "out"), Subject(0, "out", take=((2, order),)), bound),))
+    return Experiment(
+        calls, (Same(Subject(1, "out"), Subject(0, "out", take=((2, order),)), bound),)
+    )
 
 
 def key_permutation(case: Case, ctx: Context, made: Materials) -> Experiment:
@@ -191,11 +226,19 @@ def tile_independent(case: Case, ctx: Context, made: Materials) -> Experiment:
     d, extra, front = case.dims, case.extra["padding"], case.extra["front"]
     longer = dict(inputs)
     for name in ("k", "v"):
-        padding = made.values(f"{name}_padding", (*inputs[name].shape[:2], extra, inputs[name].shape[3]), "wide")
-        longer[name] = np.concatenate([padding, inputs[name]] if front else [inputs[name], padding], axis=2)
+        padding = made.values(
+            f"{name}_padding", (*inputs[name].shape[:2], extra, inputs[name].shape[3]), "wide"
+        )
+        longer[name] = np.concatenate(
+            [padding, inputs[name]] if front else [inputs[name], padding], axis=2
+        )
     seen = np.arange(d["S"] + extra) >= extra if front else np.arange(d["S"] + extra) < d["S"]
     mask = np.broadcast_to(seen, (1, 1, d["L"], d["S"] + extra))
-    longer["mask"] = mask if "bool" in ctx.contract.masks else np.where(mask, 0.0, -np.inf).astype(ctx.numpy_dtype)
+    longer["mask"] = (
+        mask
+        if "bool" in ctx.contract.masks
+        else np.where(mask, 0.0, -np.inf).astype(ctx.numpy_dtype)
+    )
     bound = _bound(ctx, inputs, case.attributes) + _bound(ctx, longer, case.attributes)
     calls = (attention_call(case, ctx, inputs), attention_call(case, ctx, longer))
     return Experiment(calls, (Same(Subject(1, "out"), Subject(0, "out"), bound),))
@@ -214,30 +257,103 @@ def mode_agreement(case: Case, ctx: Context, made: Materials) -> Experiment:
 
 def _aligned(ctx: Context) -> Exclusion | None:
     alignment = ctx.contract.causal_alignment
-    return None if alignment in ("offset", "bottom_right") else Exclusion(f"causal_alignment is {alignment}")
+    return (
+        None
+        if alignment in ("offset", "bottom_right")
+        else Exclusion(f"causal_alignment is {alignment}")
+    )
 
 
 def _several_modes(ctx: Context) -> Exclusion | None:
-    return None if len(ctx.contract.modes) > 1 else Exclusion("the backend has one mode", planned=False)
+    return (
+        None
+        if len(ctx.contract.modes) > 1
+        else Exclusion("the backend has one mode", planned=False)
+    )
 
 
 _CAUSAL = needs_keyword("causal")
 _INTO = {"cut": SEEDS, "into": choice(*REPLACEMENTS)}
 
 RELATIONS: tuple[Property, ...] = (
-    Property("attention.future_zero", ("attention",), _drawn(Wish(causal=True, masks=False, queries=2), **_INTO), future_zero, _CAUSAL),
-    Property("attention.blocked_independent", ("attention",), _drawn(Wish(keys=2), **_INTO), blocked_independent, needs_keyword("mask")),
-    Property("attention.prefix", ("attention",), _drawn(Wish(causal=True, square=True, masks=False, queries=2), cut=SEEDS), prefix, _CAUSAL),
-    Property("attention.offset", ("attention",),
-             _drawn(Wish(causal=True, square=True, masks=False, queries=2), cut=SEEDS, length=SEEDS), offset, all_of(_CAUSAL, _aligned)),
-    Property("attention.batch_invariant", ("attention",), _drawn(Wish(batch=2), cut=SEEDS), batch_invariant),
-    Property("attention.head_equivariant", ("attention",), _drawn(Wish(heads=2), order=SEEDS), head_equivariant, weight=0.5),
-    Property("attention.token_equivariant", ("attention",), _drawn(Wish(causal=False, masks=False, queries=2), order=SEEDS), token_equivariant, weight=0.5),
-    Property("attention.key_permutation", ("attention",),
-             _drawn(Wish(causal=False, windows=False, keys=2), order=SEEDS), key_permutation, weight=0.5),
-    Property("attention.linear_in_v", ("attention",),
-             _drawn(Wish(recipes=("dyadic", "integers", "ones", "zeros")), cut=SEEDS), linear_in_v, weight=0.5),
-    Property("attention.tile_independent", ("attention",),
-             _drawn(Wish(causal=False, masks=False), padding=choice(1, 3, 16, 17, 64, 130), front=choice(False, True)), tile_independent, needs_keyword("mask")),
-    Property("attention.mode_agreement", ("attention",), _drawn(Wish(), cut=SEEDS), mode_agreement, _several_modes),
+    Property(
+        "attention.future_zero",
+        ("attention",),
+        _drawn(Wish(causal=True, masks=False, queries=2), **_INTO),
+        future_zero,
+        _CAUSAL,
+    ),
+    Property(
+        "attention.blocked_independent",
+        ("attention",),
+        _drawn(Wish(keys=2), **_INTO),
+        blocked_independent,
+        needs_keyword("mask"),
+    ),
+    Property(
+        "attention.prefix",
+        ("attention",),
+        _drawn(Wish(causal=True, square=True, masks=False, queries=2), cut=SEEDS),
+        prefix,
+        _CAUSAL,
+    ),
+    Property(
+        "attention.offset",
+        ("attention",),
+        _drawn(Wish(causal=True, square=True, masks=False, queries=2), cut=SEEDS, length=SEEDS),
+        offset,
+        all_of(_CAUSAL, _aligned),
+    ),
+    Property(
+        "attention.batch_invariant",
+        ("attention",),
+        _drawn(Wish(batch=2), cut=SEEDS),
+        batch_invariant,
+    ),
+    Property(
+        "attention.head_equivariant",
+        ("attention",),
+        _drawn(Wish(heads=2), order=SEEDS),
+        head_equivariant,
+        weight=0.5,
+    ),
+    Property(
+        "attention.token_equivariant",
+        ("attention",),
+        _drawn(Wish(causal=False, masks=False, queries=2), order=SEEDS),
+        token_equivariant,
+        weight=0.5,
+    ),
+    Property(
+        "attention.key_permutation",
+        ("attention",),
+        _drawn(Wish(causal=False, windows=False, keys=2), order=SEEDS),
+        key_permutation,
+        weight=0.5,
+    ),
+    Property(
+        "attention.linear_in_v",
+        ("attention",),
+        _drawn(Wish(recipes=("dyadic", "integers", "ones", "zeros")), cut=SEEDS),
+        linear_in_v,
+        weight=0.5,
+    ),
+    Property(
+        "attention.tile_independent",
+        ("attention",),
+        _drawn(
+            Wish(causal=False, masks=False),
+            padding=choice(1, 3, 16, 17, 64, 130),
+            front=choice(False, True),
+        ),
+        tile_independent,
+        needs_keyword("mask"),
+    ),
+    Property(
+        "attention.mode_agreement",
+        ("attention",),
+        _drawn(Wish(), cut=SEEDS),
+        mode_agreement,
+        _several_modes,
+    ),
 )

@@ -31,7 +31,16 @@ from assay.spec.attention import expand_kv, visible
 from assay.spec.attention_bounds import convex_slack
 
 OUT = Subject(0, "out")
-MODERATE = ("normal", "integers", "dyadic", "positive", "alternating", "one_hot", "row_index", "ones")
+MODERATE = (
+    "normal",
+    "integers",
+    "dyadic",
+    "positive",
+    "alternating",
+    "one_hot",
+    "row_index",
+    "ones",
+)
 
 
 def cotangent_of(case: Case, made: Materials) -> np.ndarray:
@@ -62,7 +71,9 @@ def refine_gradients(case: Case, ctx: Context, made: Materials) -> Experiment:
     want = reference.gradients(ctx, inputs, cotangents, case.attributes)
     bound = reference.gradient_bounds(ctx, inputs, cotangents, case.attributes)
     call = attention_call(case, ctx, inputs, cotangent=cotangents["out"])
-    return Experiment((call,), tuple(Close(Subject(0, n, gradient=True), want[n], bound[n]) for n in want))
+    return Experiment(
+        (call,), tuple(Close(Subject(0, n, gradient=True), want[n], bound[n]) for n in want)
+    )
 
 
 def _drawn(wish: Wish) -> Any:
@@ -82,7 +93,9 @@ def _drawn_gradient(wish: Wish) -> Any:
 
 
 def empty_row(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """Rows that see nothing get what the contract declares; other rows stay right, and declared zeros have finite gradients."""
+    """Rows that see nothing get what the contract declares; other rows stay right, and declared
+    zeros have finite gradients.
+    """
     inputs = make_inputs(case, made)
     want = reference.values(ctx, inputs, case.attributes)["out"]
     bound = reference.bounds(ctx, inputs, case.attributes)["out"]
@@ -91,7 +104,9 @@ def empty_row(case: Case, ctx: Context, made: Materials) -> Experiment:
     if declared == "mean_v":
         v = reference.widen(expand_kv(inputs["v"], case.dims["H"]), case.dtype)
         mean = np.broadcast_to(v.mean(axis=-2, keepdims=True), want.shape)
-        slack = 2.0 * convex_slack(case.dims["S"], np.abs(v).max(axis=-2, keepdims=True), ctx.arithmetic)
+        slack = 2.0 * convex_slack(
+            case.dims["S"], np.abs(v).max(axis=-2, keepdims=True), ctx.arithmetic
+        )
         want, bound = np.where(empty, mean, want), np.where(empty, slack, bound)
     elif declared == "nan":
         want = np.where(empty, np.nan, want)
@@ -103,18 +118,22 @@ def empty_row(case: Case, ctx: Context, made: Materials) -> Experiment:
     if with_gradients:
         expected += [Finite(Subject(0, n, gradient=True)) for n in ctx.op.differentiable]
     weaker = "" if declared == "zeros" else f"contract declares empty_row={declared}"
-    return Experiment((attention_call(case, ctx, inputs, cotangent=cotangent),), tuple(expected), weaker)
+    return Experiment(
+        (attention_call(case, ctx, inputs, cotangent=cotangent),), tuple(expected), weaker
+    )
 
 
 def convex(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """Outputs within the range of the visible values, up to the rounding of weights that sum to 1."""
+    """Outputs within the range of the visible values, up to rounding."""
     inputs = make_inputs(case, made)
     allowed = sees(case, inputs)[..., None]
     v = reference.widen(expand_kv(inputs["v"], case.dims["H"]), case.dtype)[..., None, :, :]
     low = np.min(np.where(allowed, v, np.inf), axis=-2)
     high = np.max(np.where(allowed, v, -np.inf), axis=-2)
     slack = convex_slack(case.dims["S"], np.maximum(np.abs(low), np.abs(high)), ctx.arithmetic)
-    return Experiment((attention_call(case, ctx, inputs),), (Between(OUT, low - slack, high + slack),))
+    return Experiment(
+        (attention_call(case, ctx, inputs),), (Between(OUT, low - slack, high + slack),)
+    )
 
 
 def _draw_blocked_key(source: Draw, ctx: Context) -> Case:
@@ -124,7 +143,9 @@ def _draw_blocked_key(source: Draw, ctx: Context) -> Case:
 
 
 def _blocking_mask(case: Case, ctx: Context, made: Materials) -> np.ndarray:
-    """A mask in which some keys are seen by no query, every query sees one, and the rest is random; [B or 1, H or 1, L, S]."""
+    """A mask in which some keys are seen by no query, every query sees one, and the rest is random;
+    [B or 1, H or 1, L, S].
+    """
 
     def make() -> np.ndarray:
         d, rng = case.dims, case.rng("mask")
@@ -132,8 +153,12 @@ def _blocking_mask(case: Case, ctx: Context, made: Materials) -> np.ndarray:
         order = np.argsort(rng.random((*lead, d["S"])), axis=-1)
         blocked = order[..., None, : min(case.extra["blocked"], d["S"] - 1)]
         mask = rng.random((*lead, d["L"], d["S"])) < 0.7
-        np.put_along_axis(mask, np.broadcast_to(order[..., None, -1:], (*lead, d["L"], 1)), True, axis=-1)
-        np.put_along_axis(mask, np.broadcast_to(blocked, (*lead, d["L"], blocked.shape[-1])), False, axis=-1)
+        np.put_along_axis(
+            mask, np.broadcast_to(order[..., None, -1:], (*lead, d["L"], 1)), True, axis=-1
+        )
+        np.put_along_axis(
+            mask, np.broadcast_to(blocked, (*lead, d["L"], blocked.shape[-1])), False, axis=-1
+        )
         return expand_kv(mask, d["H"]) if case.extra["per_head"] else mask
 
     return made.put("mask", make)
@@ -152,8 +177,8 @@ def grad_blocked_zero(case: Case, ctx: Context, made: Materials) -> Experiment:
     mask = _blocking_mask(case, ctx, made)
     inputs["mask"] = _form(mask, ctx)
     d = case.dims
-    seen = np.broadcast_to(mask, (d["B"], d["H"], d["L"], d["S"])).any(axis=2)
-    seen = seen.reshape(d["B"], d["Hkv"], -1, d["S"]).any(axis=2)[..., None]
+    seen = np.any(np.broadcast_to(mask, (d["B"], d["H"], d["L"], d["S"])), axis=2)
+    seen = np.any(seen.reshape(d["B"], d["Hkv"], -1, d["S"]), axis=2)[..., None]
     expected = []
     for name, width in (("k", d["D"]), ("v", d["Dv"])):
         free = np.where(np.broadcast_to(seen, (*seen.shape[:3], width)), np.inf, 0.0)
@@ -163,7 +188,9 @@ def grad_blocked_zero(case: Case, ctx: Context, made: Materials) -> Experiment:
 
 
 def value_mass(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """Summed over keys, dV is the cotangent summed over queries (and over the query heads of a group)."""
+    """Summed over keys, dV is the cotangent summed over queries (and over the query heads of a
+    group).
+    """
     inputs = make_inputs(case, made)
     cotangent = cotangent_of(case, made)
     d = case.dims
@@ -176,7 +203,7 @@ def value_mass(case: Case, ctx: Context, made: Materials) -> Experiment:
 
 
 def _draw_heads(source: Draw, ctx: Context) -> Case:
-    """Values that hold their head's number: a query head that reads another's is off by at least 1."""
+    """Values that hold their head's number: reading another head's is off by at least 1."""
     case = draw_attention(source, ctx, Wish(gqa=True, masks=False))
     return replace(case, recipes={**case.recipes, "v": "head_index"})
 
@@ -187,16 +214,21 @@ def _draw_nonfinite(source: Draw, ctx: Context) -> Case:
     options = ["mask"] if ctx.takes("mask") else []
     if ctx.takes("causal") and case.dims["L"] == case.dims["S"]:
         options.append("causal")
-    return replace(case, extra={
-        "by": source(choice(*options)) if options else "nothing",
-        "into": source(choice("v", "k", "kv")),
-        "special": source(choice("nan", "inf", "-inf")),
-        "key_seed": source(SEEDS),
-    })
+    return replace(
+        case,
+        extra={
+            "by": source(choice(*options)) if options else "nothing",
+            "into": source(choice("v", "k", "kv")),
+            "special": source(choice("nan", "inf", "-inf")),
+            "key_seed": source(SEEDS),
+        },
+    )
 
 
 def blocked_nonfinite(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """NaN or infinity in key and value rows that no query, or only later queries, may see: the others stay right."""
+    """NaN or infinity in key and value rows that no query, or only later queries, may see: the
+    others stay right.
+    """
     inputs = make_inputs(case, made)
     d, causal = case.dims, case.extra["by"] == "causal"
     poisoned = np.random.default_rng(case.extra["key_seed"]).integers(1, d["S"])
@@ -212,7 +244,10 @@ def blocked_nonfinite(case: Case, ctx: Context, made: Materials) -> Experiment:
     rows = np.arange(d["L"]).reshape(1, 1, -1, 1)
     free = (rows >= poisoned) if causal else np.zeros_like(rows, dtype=bool)
     want = np.where(free, 0.0, reference.values(ctx, inputs, attributes)["out"])
-    clean = {n: np.where(np.isfinite(a), a, np.zeros((), a.dtype)) if n in "kv" else a for n, a in inputs.items()}
+    clean = {
+        n: np.where(np.isfinite(a), a, np.zeros((), a.dtype)) if n in "kv" else a
+        for n, a in inputs.items()
+    }
     bound = np.where(free, np.inf, reference.bounds(ctx, clean, attributes)["out"])
     isolates = ctx.contract.blocked_nonfinite == "isolates"
     expected = Close(OUT, want, bound) if isolates else Loud(OUT, want, bound)
@@ -236,7 +271,9 @@ def allowed_nonfinite(case: Case, ctx: Context, made: Materials) -> Experiment:
 
 
 def _has_groups(ctx: Context) -> Exclusion | None:
-    return None if ctx.contract.grouped_heads else Exclusion("the contract declares no grouped heads")
+    return (
+        None if ctx.contract.grouped_heads else Exclusion("the contract declares no grouped heads")
+    )
 
 
 def _can_block(ctx: Context) -> Exclusion | None:
@@ -246,18 +283,58 @@ def _can_block(ctx: Context) -> Exclusion | None:
 
 
 VALUES: tuple[Property, ...] = (
-    Property("attention.refines", ("attention",), _drawn(Wish()), refine, weight=2.0, every_dtype=True),
-    Property("attention.vjp_refines", ("attention",), _drawn_gradient(Wish()), refine_gradients, needs_gradients,
-             weight=1.5, every_dtype=True),
-    Property("attention.scale", ("attention",), _drawn(Wish(scale="any")), refine, needs_keyword("scale")),
-    Property("attention.empty_row", ("attention",), _drawn_gradient(Wish(empty="some", scale="default")), empty_row,
-             needs_keyword("mask")),
+    Property(
+        "attention.refines", ("attention",), _drawn(Wish()), refine, weight=2.0, every_dtype=True
+    ),
+    Property(
+        "attention.vjp_refines",
+        ("attention",),
+        _drawn_gradient(Wish()),
+        refine_gradients,
+        needs_gradients,
+        weight=1.5,
+        every_dtype=True,
+    ),
+    Property(
+        "attention.scale", ("attention",), _drawn(Wish(scale="any")), refine, needs_keyword("scale")
+    ),
+    Property(
+        "attention.empty_row",
+        ("attention",),
+        _drawn_gradient(Wish(empty="some", scale="default")),
+        empty_row,
+        needs_keyword("mask"),
+    ),
     Property("attention.convex", ("attention",), _drawn(Wish()), convex, weight=0.5),
-    Property("attention.grad_blocked_zero", ("attention",), _draw_blocked_key, grad_blocked_zero,
-             all_of(needs_gradients, needs_keyword("mask")), weight=0.5),
-    Property("attention.value_mass", ("attention",), _drawn_gradient(Wish()), value_mass, needs_gradients, weight=0.5),
+    Property(
+        "attention.grad_blocked_zero",
+        ("attention",),
+        _draw_blocked_key,
+        grad_blocked_zero,
+        all_of(needs_gradients, needs_keyword("mask")),
+        weight=0.5,
+    ),
+    Property(
+        "attention.value_mass",
+        ("attention",),
+        _drawn_gradient(Wish()),
+        value_mass,
+        needs_gradients,
+        weight=0.5,
+    ),
     Property("attention.gqa_map", ("attention",), _draw_heads, refine, _has_groups, weight=0.5),
-    Property("attention.blocked_nonfinite", ("attention",), _draw_nonfinite, blocked_nonfinite, _can_block),
-    Property("attention.allowed_nonfinite", ("attention",), _drawn(Wish(masks=False, causal=False, recipes=MODERATE)),
-             allowed_nonfinite, weight=0.5),
+    Property(
+        "attention.blocked_nonfinite",
+        ("attention",),
+        _draw_nonfinite,
+        blocked_nonfinite,
+        _can_block,
+    ),
+    Property(
+        "attention.allowed_nonfinite",
+        ("attention",),
+        _drawn(Wish(masks=False, causal=False, recipes=MODERATE)),
+        allowed_nonfinite,
+        weight=0.5,
+    ),
 )

@@ -1,6 +1,9 @@
-"""Blame hints: where the error lies, and which known variant the output matches, say what is wrong."""
+"""Blame hints: where the error lies and which known variant it matches say what is wrong."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -20,18 +23,25 @@ AXES = {
 }
 
 
-def blame(ctx: Context, experiment: Experiment, violation: Violation) -> str:
-    """A hint in words, or ""."""
+def blame(
+    ctx: Context, experiment: Experiment, violation: Violation, attributes: Mapping[str, Any]
+) -> str:
+    """A hint in words, or "". ``attributes`` are those that the spec was given."""
     expectation = experiment.expectations[violation.expectation]
     subject = getattr(expectation, "subject", None)
-    if violation.got is None or violation.want is None or violation.error is None or subject is None:
+    if (
+        violation.got is None
+        or violation.want is None
+        or violation.error is None
+        or subject is None
+    ):
         return ""
     got, want, wrong = violation.got, violation.want, violation.error > 1.0
     special = _special(got, want, wrong)
     if special:
         return _join(special, _where(wrong, subject, ctx))
     if isinstance(expectation, Close) and not subject.gradient and not subject.sum_axes:
-        named = _variant(ctx, experiment, expectation, got)
+        named = _variant(ctx, experiment, expectation, got, attributes)
         if named:
             return named
     return _join(_ratio(got, want, wrong), _where(wrong, subject, ctx))
@@ -40,7 +50,9 @@ def blame(ctx: Context, experiment: Experiment, violation: Violation) -> str:
 def blame_failure(failure: Failure) -> str:
     """A hint for a call that gave no value."""
     return {
-        "crashed": "the process died", "hung": "the call does not return", "memory": "memory was exhausted",
+        "crashed": "the process died",
+        "hung": "the call does not return",
+        "memory": "memory was exhausted",
         "adapter": "the adapter returns something else than an array of its host",
     }.get(failure.kind, f"raises {failure.type}" if failure.type else "")
 
@@ -62,22 +74,30 @@ def _special(got: np.ndarray, want: np.ndarray, wrong: np.ndarray) -> str:
     return ""
 
 
-def _variant(ctx: Context, experiment: Experiment, expectation: Close, got: np.ndarray) -> str:
+def _variant(
+    ctx: Context,
+    experiment: Experiment,
+    expectation: Close,
+    got: np.ndarray,
+    attributes: Mapping[str, Any],
+) -> str:
     call = experiment.calls[expectation.subject.call]
-    attributes = dict(call.attributes)
     with np.errstate(all="ignore"):
-        for name, values in variants(ctx, dict(call.inputs), attributes):
+        for name, values in variants(ctx, dict(call.inputs), {**attributes, **call.attributes}):
             try:
                 other = values()
             except (ValueError, IndexError):
                 continue
-            if other.shape == got.shape and float(scores(got, other, expectation.bound).max(initial=0.0)) <= 1.0:
+            if (
+                other.shape == got.shape
+                and float(scores(got, other, expectation.bound).max(initial=0.0)) <= 1.0
+            ):
                 return name
     return ""
 
 
 def _ratio(got: np.ndarray, want: np.ndarray, wrong: np.ndarray) -> str:
-    """A constant factor between what came and what is due, over all entries large enough to tell."""
+    """A constant factor between what came and what is due, where entries are large enough."""
     large = np.abs(want) > 1e-3 * np.max(np.abs(want), initial=0.0)
     large &= wrong
     if np.count_nonzero(large) < 2 or not np.isfinite(got[large]).all():
@@ -112,7 +132,14 @@ def _span(name: str, hit: np.ndarray, length: int, ctx: Context) -> str:
         return f"only {name} {first}" + (" (the last)" if last == length - 1 else "")
     if len(hit) == last - first + 1:
         if last == length - 1:
-            tile = next((f", the last tile of {b}" for b in ctx.contract.block_sizes if first and first % b == 0 and length - first < b), "")
+            tile = next(
+                (
+                    f", the last tile of {b}"
+                    for b in ctx.contract.block_sizes
+                    if first and first % b == 0 and length - first < b
+                ),
+                "",
+            )
             return f"only {plural} from {first} on{tile}"
         return f"only {plural} {first} to {last}"
     step = int(hit[1] - hit[0])

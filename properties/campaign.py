@@ -1,4 +1,6 @@
-"""A campaign: plan the cells, run them on worker processes under a budget, journal each, report progress."""
+"""A campaign: plan the cells, run them on worker processes under a budget, journal each, report
+progress.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,16 @@ from assay.properties.plan import OptionError, Selection, cells, interleave, pro
 from assay.properties.profiles import Profile
 from assay.properties.results import Cell, CellKey, Result
 
-__all__ = ["Done", "Event", "Note", "OptionError", "Options", "Planned", "run_backend", "run_campaign"]
+__all__ = [
+    "Done",
+    "Event",
+    "Note",
+    "OptionError",
+    "Options",
+    "Planned",
+    "run_backend",
+    "run_campaign",
+]
 
 
 @dataclass(frozen=True)
@@ -64,13 +75,19 @@ class Options:
 
     def fingerprint(self) -> str:
         """Identifies the configuration that a resumed campaign must share."""
-        record = {k: v for k, v in asdict(self).items() if k not in ("resume", "jobs", "time", "seed", "directory")}
+        record = {
+            k: v
+            for k, v in asdict(self).items()
+            if k not in ("resume", "jobs", "time", "seed", "directory")
+        }
         return hashlib.sha256(json.dumps(record, sort_keys=True, default=str).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Planned:
-    """The campaign begins: its record without cells, and all cells to be run (those of a resumed part too)."""
+    """The campaign begins: its record without cells, and all cells to be run (those of a resumed
+    part too).
+    """
 
     result: Result
     keys: tuple[CellKey, ...]
@@ -101,9 +118,11 @@ def _silent(event: Event) -> None:
 
 
 def run_campaign(options: Options, listen: Listener = _silent) -> Result:
-    """Run a campaign to its end, or to its budget, or to Ctrl-C; what ended is journalled in any case.
+    """Run a campaign to its end, or to its budget, or to Ctrl-C; what ended is journalled in any
+    case.
 
-    Raises OptionError and TargetError before anything runs, JournalError when the journal cannot be used.
+    Raises OptionError and TargetError before anything runs, JournalError when the journal cannot be
+    used.
     """
     selection = Selection(options.ops, options.claims, options.dtypes)
     profile = profile_named(options.profile)
@@ -120,7 +139,11 @@ def run_campaign(options: Options, listen: Listener = _silent) -> Result:
         finished = {cell.key for cell in result.cells}
         order = interleave(list(plans.values()))
         listen(Planned(replace(result, planned=len(order)), tuple(order)))
-        todo = [_job(key, described, options, profile, result.seed) for key in order if key not in finished]
+        todo = [
+            _job(key, described, options, profile, result.seed)
+            for key in order
+            if key not in finished
+        ]
         return _run(result, todo, options, profile, journal, listen, len(order))
 
 
@@ -128,20 +151,29 @@ def _to_resume(journal: Journal, options: Options) -> str:
     found = journal.unfinished(options.fingerprint())
     if found is None:
         raise OptionError(
-            "resume=True, but the journal has no unfinished campaign with these targets, selections and profile; "
-            "run without --resume to start one"
+            "resume=True, but the journal has no unfinished campaign with these targets, "
+            "selections and profile; run without --resume to start one"
         )
     return found
 
 
-def _describe(targets: list[Target], options: Options, profile: Profile) -> dict[str, tuple[Target, Description]]:
-    """What each backend says of itself, by its name. TargetError when one cannot be loaded; OptionError when two share a name."""
+def _describe(
+    targets: list[Target], options: Options, profile: Profile
+) -> dict[str, tuple[Target, Description]]:
+    """What each backend says of itself, by its name. TargetError when one cannot be loaded;
+    OptionError when two share a name.
+    """
     described: dict[str, tuple[Target, Description]] = {}
     for target in targets:
-        with open_session(target, isolate=options.isolate, timeout=max(profile.timeout, 30.0)) as session:
+        with open_session(
+            target, isolate=options.isolate, timeout=max(profile.timeout, 30.0)
+        ) as session:
             name = session.description.contract.name
             if name in described:
-                raise OptionError(f"targets {described[name][0].text!r} and {target.text!r} have the same name {name!r}; rename one")
+                raise OptionError(
+                    f"targets {described[name][0].text!r} and {target.text!r} have the same name "
+                    f"{name!r}; rename one"
+                )
             described[name] = (target, session.description)
     return described
 
@@ -149,18 +181,23 @@ def _describe(targets: list[Target], options: Options, profile: Profile) -> dict
 def _plan(
     described: dict[str, tuple[Target, Description]], selection: Selection, profile: Profile
 ) -> dict[str, list[CellKey]]:
-    plans = {name: cells(description, selection, profile) for name, (_, description) in described.items()}
+    plans = {
+        name: cells(description, selection, profile) for name, (_, description) in described.items()
+    }
     for name, plan in plans.items():
         if not plan:
             contract, operations = described[name][1].contract, described[name][1].operations
             raise OptionError(
-                f"the selection leaves no cell for {name}: it offers ops {', '.join(operations)} in dtypes {', '.join(contract.dtypes)}; "
-                f"selected ops={selection.ops}, claims={selection.claims}, dtypes={selection.dtypes}"
+                f"the selection leaves no cell for {name}: it offers ops {', '.join(operations)} "
+                f"in dtypes {', '.join(contract.dtypes)}; selected ops={selection.ops}, "
+                f"claims={selection.claims}, dtypes={selection.dtypes}"
             )
     return plans
 
 
-def _new_result(options: Options, described: dict[str, tuple[Target, Description]], planned: int) -> Result:
+def _new_result(
+    options: Options, described: dict[str, tuple[Target, Description]], planned: int
+) -> Result:
     versions: dict[str, str] = {}
     for _, description in described.values():
         versions |= description.versions
@@ -177,7 +214,11 @@ def _new_result(options: Options, described: dict[str, tuple[Target, Description
 
 
 def _job(
-    key: CellKey, described: dict[str, tuple[Target, Description]], options: Options, profile: Profile, seed: int
+    key: CellKey,
+    described: dict[str, tuple[Target, Description]],
+    options: Options,
+    profile: Profile,
+    seed: int,
 ) -> Job:
     own = hashlib.sha256(f"{seed} {key}".encode()).digest()
     return Job(
@@ -191,7 +232,13 @@ def _job(
 
 
 def _run(
-    result: Result, todo: list[Job], options: Options, profile: Profile, journal: Journal, listen: Listener, total: int
+    result: Result,
+    todo: list[Job],
+    options: Options,
+    profile: Profile,
+    journal: Journal,
+    listen: Listener,
+    total: int,
 ) -> Result:
     began = time.monotonic()
     done = list(result.cells)
@@ -206,22 +253,36 @@ def _run(
                 listen(Done(cell, len(done), total))
         except KeyboardInterrupt:
             executor.kill()
-            notes.append(f"interrupted: {len(done)} of {total} cells have a verdict; continue with --resume")
+            notes.append(
+                f"interrupted: {len(done)} of {total} cells have a verdict; continue with --resume"
+            )
     if not notes and len(done) < total:
-        notes.append(f"budget of {profile.total_seconds:g} s spent: {total - len(done)} of {total} cells did not run; continue with --resume")
+        notes.append(
+            f"budget of {profile.total_seconds:g} s spent: {total - len(done)} of {total} cells "
+            "did not run; continue with --resume"
+        )
     for note in notes:
         listen(Note(note))
     final = replace(
-        result, cells=tuple(done), planned=total, finished=len(done) == total,
-        seconds=result.seconds + time.monotonic() - began, notes=(*result.notes, *notes),
+        result,
+        cells=tuple(done),
+        planned=total,
+        finished=len(done) == total,
+        seconds=result.seconds + time.monotonic() - began,
+        notes=(*result.notes, *notes),
     )
     journal.end(final)
     return final
 
 
 def run_backend(
-    backend: Backend, *, ops: tuple[str, ...] | None = None, claims: tuple[str, ...] | None = None,
-    dtypes: tuple[str, ...] | None = None, profile: str = "quick", seed: int = 0,
+    backend: Backend,
+    *,
+    ops: tuple[str, ...] | None = None,
+    claims: tuple[str, ...] | None = None,
+    dtypes: tuple[str, ...] | None = None,
+    profile: str = "quick",
+    seed: int = 0,
 ) -> Result:
     """A campaign over a backend object in this process: no worker, no journal. For test suites."""
     selection, chosen = Selection(ops, claims, dtypes), profile_named(profile)
@@ -234,7 +295,15 @@ def run_backend(
         found = tuple(executor.run([(key, chosen, seed) for key in plan], stop))
     name = description.contract.name
     return Result(
-        campaign="", started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), profile=profile, seed=seed,
-        targets=(name,), versions=dict(description.versions), contracts={name: dict(description.contract.rows())},
-        planned=len(plan), cells=found, finished=len(found) == len(plan), seconds=time.monotonic() - began,
+        campaign="",
+        started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        profile=profile,
+        seed=seed,
+        targets=(name,),
+        versions=dict(description.versions),
+        contracts={name: dict(description.contract.rows())},
+        planned=len(plan),
+        cells=found,
+        finished=len(found) == len(plan),
+        seconds=time.monotonic() - began,
     )

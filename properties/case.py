@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from assay.impl.call import LayoutKind
 from assay.properties import mask_recipes, values
 from assay.properties.context import NUMPY_DTYPES
 
@@ -21,7 +22,8 @@ MaskShape = Literal["full", "heads", "rows", "keys"]
 class MaskDraw:
     """How the mask is made: recipe, element form, which axes it has, and how many rows see nothing.
 
-    shape  "full" [B, H, L, S], "heads" [1, H, L, S], "rows" [1, 1, L, S], "keys" [B, 1, 1, S] (rank 3 ops: full or rows)
+    shape  "full" [B, H, L, S], "heads" [1, H, L, S], "rows" [1, 1, L, S], "keys" [B, 1, 1, S] (rank
+           3 ops: full or rows)
     empty  share of query rows that are blocked entirely
     """
 
@@ -51,7 +53,7 @@ class Case:
     attributes: dict[str, Any] = field(default_factory=dict)
     recipes: dict[str, str] = field(default_factory=dict)
     mask: MaskDraw | None = None
-    layouts: dict[str, str] = field(default_factory=dict)
+    layouts: dict[str, LayoutKind] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -85,7 +87,8 @@ class Case:
         fields["mask"] = MaskDraw(**fields["mask"]) if fields.get("mask") else None
         fields["arrays"] = {name: decode(array) for name, array in fields.get("arrays", {}).items()}
         fields["attributes"] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in fields.get("attributes", {}).items()
+            k: tuple(v) if isinstance(v, list) else v
+            for k, v in fields.get("attributes", {}).items()
         }
         return cls(**fields)
 
@@ -103,18 +106,22 @@ def encode(array: np.ndarray) -> dict[str, Any]:
 def decode(record: Mapping[str, Any]) -> np.ndarray:
     """The inverse of ``encode``."""
     dtype = NUMPY_DTYPES.get(record["dtype"]) or np.dtype(record["dtype"])
-    return np.frombuffer(base64.b64decode(record["data"]), dtype=dtype).reshape(record["shape"]).copy()
+    return (
+        np.frombuffer(base64.b64decode(record["data"]), dtype=dtype).reshape(record["shape"]).copy()
+    )
 
 
 class Materials:
-    """The arrays of one case, made on demand and remembered by name, so that a shrinker can see and replace them."""
+    """The arrays of one case, made on demand and remembered by name, so that a shrinker can see and
+    replace them.
+    """
 
     def __init__(self, case: Case) -> None:
         self.case = case
         self.arrays: dict[str, np.ndarray] = {}
 
     def values(self, name: str, shape: tuple[int, ...], recipe: str | None = None) -> np.ndarray:
-        """Array ``name`` in the case's dtype, by its recipe (default normal), or the explicit one."""
+        """Array ``name`` in the case's dtype, by its recipe or as given explicitly."""
         return self._keep(name, lambda: self._fill(name, shape, recipe))
 
     def _fill(self, name: str, shape: tuple[int, ...], recipe: str | None) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Running one cell: draw cases, make the experiments, judge them, and make the first fault small."""
+"""Running one cell: draw cases, make and judge experiments, make the first fault small."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class _Fault(Exception):
 
 
 class _Enough(BaseException):
-    """Leaves Hypothesis at once: the time is over, or there is nothing to gain. Not an Exception, so that it passes through."""
+    """Leaves Hypothesis at once: the time is over, or there is nothing to gain. Not an Exception,
+    so that it passes through.
+    """
 
 
 @dataclass
@@ -54,14 +56,19 @@ class Trial:
     def failed(self) -> bool:
         """A violation, or a call that should have given a value and did not."""
         failure = self.judgement.failure
-        return bool(self.judgement.violations) or (failure is not None and failure.kind != "unsupported")
+        return bool(self.judgement.violations) or (
+            failure is not None and failure.kind != "unsupported"
+        )
 
     def complexity(self) -> tuple[int, ...]:
         """Smaller is simpler: sizes first, then what differs from the defaults, then the values."""
         c = self.case
         plain = sum(kind != "contiguous" for kind in c.layouts.values())
         return (
-            int(np.sum(list(c.dims.values()))), len(c.attributes), int(c.mask is not None), plain,
+            int(np.sum(list(c.dims.values()))),
+            len(c.attributes),
+            int(c.mask is not None),
+            plain,
             sum(cost(a) for a in self.made.arrays.values()),
         )
 
@@ -100,7 +107,9 @@ class CellRun:
         """One drawn structure, with several fillings."""
         self._check_time()
         for fill in range(FILLS):
-            trial = attempt(self.prop, self.ctx, self.session, replace(case, seed=(case.seed + fill) % 2**32))
+            trial = attempt(
+                self.prop, self.ctx, self.session, replace(case, seed=(case.seed + fill) % 2**32)
+            )
             self._note(trial)
             if trial.failed:
                 self._keep(trial)
@@ -112,7 +121,10 @@ class CellRun:
         now = time.monotonic()
         if self.best is None and now - self.started > self.profile.cell_seconds:
             raise _Enough
-        if self.best is not None and now - self.started - self.first_failure[1] > self.profile.shrink_seconds / 2:
+        if (
+            self.best is not None
+            and now - self.started - self.first_failure[1] > self.profile.shrink_seconds / 2
+        ):
             raise _Enough
 
     def _note(self, trial: Trial) -> None:
@@ -141,7 +153,14 @@ class CellRun:
 
 
 def run_cell(
-    prop: Property, ctx: Context, session: Session, profile: Profile, key: CellKey, target: str, seed: int, database: Path | None
+    prop: Property,
+    ctx: Context,
+    session: Session,
+    profile: Profile,
+    key: CellKey,
+    target: str,
+    seed: int,
+    database: Path | None,
 ) -> Cell:
     """Run one cell to its verdict."""
     run = CellRun(prop, ctx, session, profile, key, target)
@@ -193,8 +212,15 @@ def _quiet(run: CellRun) -> Cell:
         verdict, grade = ("unsupported", "") if run.unsupported else ("inconclusive", "")
         reason = run.unsupported or f"none of {run.examples} examples could have failed"
     return Cell(
-        run.key, run.prop.claim, verdict, run.examples, time.monotonic() - run.started, run.worst,
-        tuple(run.scores), reason, grade,
+        run.key,
+        run.prop.claim,
+        verdict,
+        run.examples,
+        time.monotonic() - run.started,
+        run.worst,
+        tuple(run.scores),
+        reason,
+        grade,
     )
 
 
@@ -211,7 +237,10 @@ def _faulty(run: CellRun) -> Cell:
         raise ValueError("the run has no failing trial")
     began = time.monotonic()
     last = trial
-    slow = trial.judgement.failure is not None and trial.judgement.failure.kind in ("hung", "memory")
+    slow = trial.judgement.failure is not None and trial.judgement.failure.kind in (
+        "hung",
+        "memory",
+    )
 
     def fails(case: Case) -> bool:
         nonlocal last
@@ -227,8 +256,14 @@ def _faulty(run: CellRun) -> Cell:
     spent = began - run.started - run.first_failure[1] + time.monotonic() - began
     finding = describe(run, last, confirmed, spent)
     return Cell(
-        run.key, run.prop.claim, finding.verdict, run.examples, time.monotonic() - run.started,
-        max(run.worst, finding.score), tuple(run.scores), finding=finding,
+        run.key,
+        run.prop.claim,
+        finding.verdict,
+        run.examples,
+        time.monotonic() - run.started,
+        max(run.worst, finding.score),
+        tuple(run.scores),
+        finding=finding,
     )
 
 
@@ -240,7 +275,11 @@ def _kind(trial: Trial) -> str:
 def describe(run: CellRun, trial: Trial, confirmed: bool, shrink_seconds: float) -> Finding:
     """The finding that a failing trial makes."""
     failure = trial.judgement.failure
-    violation = max(trial.judgement.violations, key=lambda v: v.score) if trial.judgement.violations else None
+    violation = (
+        max(trial.judgement.violations, key=lambda v: v.score)
+        if trial.judgement.violations
+        else None
+    )
     verdict: Verdict = "violated" if violation is not None else "crashed"
     if failure is not None and failure.kind == "hung":
         verdict = "hung"
@@ -258,7 +297,11 @@ def describe(run: CellRun, trial: Trial, confirmed: bool, shrink_seconds: float)
         message=violation.message if violation is not None else _failed(failure),
         case=case,
         summary=trial.case.summary(),
-        hint=blame(run.ctx, trial.experiment, violation) if violation is not None else blame_failure(failure) if failure else "",
+        hint=blame(run.ctx, trial.experiment, violation, trial.case.attributes)
+        if violation is not None
+        else blame_failure(failure)
+        if failure
+        else "",
         score=violation.score if violation is not None else float("inf"),
         picture=picture(trial, violation),
         examples=run.first_failure[0],
@@ -276,13 +319,20 @@ def _failed(failure: Failure | None) -> str:
 
 
 def picture(trial: Trial, violation: Violation | None) -> dict[str, Any]:
-    """Small two-dimensional arrays for the report: the mask, and got, want and error around the worst element."""
+    """Small two-dimensional arrays for the report: the mask, and got, want and error around the
+    worst element.
+    """
     shown: dict[str, Any] = {}
     mask = trial.experiment.calls[0].inputs.get("mask")
     if mask is not None and mask.ndim >= 2:
         visible = mask if mask.dtype == bool else ~np.isneginf(mask.astype(np.float64))
         shown["mask"] = _corner(visible.reshape(-1, *visible.shape[-2:])[0].astype(float))
-    if violation is None or violation.got is None or violation.want is None or violation.error is None:
+    if (
+        violation is None
+        or violation.got is None
+        or violation.want is None
+        or violation.error is None
+    ):
         return shown
     error = np.where(np.isnan(violation.error), np.inf, violation.error)
     where = np.unravel_index(int(np.argmax(error)), error.shape)[:-2] if error.ndim >= 2 else ()

@@ -1,4 +1,6 @@
-"""What a property may know of the backend under test: its op, its declared contract, the dtype and the mode."""
+"""What a property may know of the backend under test: its op, its declared contract, the dtype and
+the mode.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sizes and recipes that Hypothesis chooses from, ordered from simple to hard so that shrinking ends at the simple ones."""
+"""Sizes and recipes that Hypothesis chooses from, ordered from simple to hard so that shrinking
+ends at the simple ones.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ T = TypeVar("T")
 class Draw(Protocol):
     """Hypothesis' draw function."""
 
-    def __call__(self, strategy: st.SearchStrategy[T], label: object = None) -> T: ...
+    def __call__(self, strategy: st.SearchStrategy[T], label: object = None) -> T:
+        """A value of the strategy."""
+        ...
 
 
 SMALL = (1, 2, 3, 4, 5, 6, 7, 8)
@@ -24,7 +28,9 @@ LARGEST = 520
 
 @lru_cache(maxsize=64)
 def sizes(blocks: tuple[int, ...], largest: int) -> st.SearchStrategy[int]:
-    """Lengths up to ``largest``: small ones, powers of two and their neighbours, and k b - 1, k b, k b + 1 of each tile size b."""
+    """Lengths up to ``largest``: small ones, powers of two and their neighbours, and k b - 1, k b,
+    k b + 1 of each tile size b.
+    """
     around = {k * b + d for b in blocks for k in (1, 2, 3) for d in (-1, 0, 1)}
     hard = sorted({n for n in (*EDGES, *around) if 1 <= n <= largest})
     small = [n for n in SMALL if n <= largest]
@@ -43,10 +49,34 @@ SEEDS = st.integers(0, 2**32 - 1)
 HALVES = st.booleans()
 
 _STRESSING = (
-    "integers", "dyadic", "wide", "positive", "sink", "near_ties", "duplicate_rows", "alternating", "one_hot",
-    "outlier_channels", "large_mean", "tiny", "row_index", "ones", "zeros",
+    "integers",
+    "dyadic",
+    "wide",
+    "positive",
+    "sink",
+    "near_ties",
+    "duplicate_rows",
+    "alternating",
+    "one_hot",
+    "outlier_channels",
+    "large_mean",
+    "tiny",
+    "row_index",
+    "ones",
+    "zeros",
 )
 ORDINARY = ("normal", *_STRESSING, *("normal",) * len(_STRESSING))
-"""Recipes of finite, moderate values. Half of the draws are normal: there every score matters and bounds are tight."""
+"""Recipes of finite, moderate values. Half of the draws are normal: there every score matters and
+bounds are tight.
+"""
 
-MASK_RECIPES = ("prefix", "random", "single", "leading_empty", "first_or_last", "band", "blocks", "all")
+MASK_RECIPES = (
+    "prefix",
+    "random",
+    "single",
+    "leading_empty",
+    "first_or_last",
+    "band",
+    "blocks",
+    "all",
+)

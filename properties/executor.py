@@ -27,7 +27,9 @@ from assay.properties.results import Cell, CellKey
 from assay.spec.ops import op
 
 OPEN_SESSIONS = 4
-"""Sessions that one pool process keeps open: enough to alternate between backends without starting workers anew."""
+"""Sessions that one pool process keeps open: enough to alternate between backends without starting
+workers anew.
+"""
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,18 @@ _SESSIONS = _Sessions()
 
 
 def _start() -> None:
-    """A pool process leaves Ctrl-C to its parent, and hosts' warnings to nobody: verdicts say what matters."""
+    """A pool process leaves Ctrl-C to its parent, and hosts' warnings to nobody: verdicts say what
+    matters.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
 
 
 @contextmanager
 def _one_blas_thread() -> Iterator[None]:
-    """BLAS libraries read these once, when they are loaded: several threads on small arrays cost more than they give."""
+    """BLAS libraries read these once, when they are loaded: several threads on small arrays cost
+    more than they give.
+    """
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
@@ -85,14 +91,18 @@ def run_job(job: Job) -> Cell:
     return _cell(job.key, _SESSIONS.get(job), job.profile, job.target.text, job.seed, job.database)
 
 
-def _cell(key: CellKey, session: Session, profile: Profile, target: str, seed: int, database: str | None) -> Cell:
+def _cell(
+    key: CellKey, session: Session, profile: Profile, target: str, seed: int, database: str | None
+) -> Cell:
     ctx = context_of(op(key.op), session.description, key.dtype, key.mode)
     path = None if database is None else Path(database)
     return run_cell(find(key.property), ctx, session, profile, key, target, seed, path)
 
 
 class PoolExecutor:
-    """Cells on ``jobs`` processes at a time. A process that dies takes its cell with it as crashed, and nothing else."""
+    """Cells on ``jobs`` processes at a time. A process that dies takes its cell with it as crashed,
+    and nothing else.
+    """
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
@@ -109,7 +119,10 @@ class PoolExecutor:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if error is not None:
             self.kill()
@@ -142,7 +155,9 @@ class PoolExecutor:
                     break
 
     def _after_crash(self, jobs: Sequence[Job]) -> Iterator[Cell]:
-        """A process died, and the pool with it: run what was under way alone, to see which cell it was."""
+        """A process died, and the pool with it: run what was under way alone, to see which cell it
+        was.
+        """
         for job in jobs:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = self._new_pool()
@@ -161,7 +176,9 @@ class LocalExecutor:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def run(self, jobs: Sequence[tuple[CellKey, Profile, int]], stop: float | None) -> Iterator[Cell]:
+    def run(
+        self, jobs: Sequence[tuple[CellKey, Profile, int]], stop: float | None
+    ) -> Iterator[Cell]:
         """Cells in turn. None is started after ``stop``."""
         for key, profile, seed in jobs:
             if stop is not None and time.monotonic() >= stop:

@@ -69,7 +69,9 @@ class Combined:
 
 @dataclass(frozen=True)
 class Loud:
-    """|subject - want| <= bound, or subject is not finite: wrong only where it shows. The promise of ``propagates``."""
+    """|subject - want| <= bound, or subject is not finite: wrong only where it shows. The promise
+    of ``propagates``.
+    """
 
     subject: Subject
     want: np.ndarray
@@ -129,7 +131,8 @@ Expectation = Close | Same | Combined | Loud | Between | Shaped | Finite | Rejec
 class Experiment:
     """Calls in the order they are made, and everything that must hold of them.
 
-    weaker  says in what way the backend's contract makes this a weaker promise than the claim, or ""
+    weaker  says in what way the backend's contract makes this a weaker promise than the claim, or
+            ""
     """
 
     calls: tuple[Call, ...]

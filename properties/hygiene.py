@@ -31,7 +31,9 @@ from assay.spec.ops import OPS
 ANY = tuple(op.name for op in OPS)
 REPEATS = 40
 GROWTH = 16 << 20
-"""Bytes that memory may grow over the repeats: allocator slack, far below a leak of one output a call."""
+"""Bytes that memory may grow over the repeats: allocator slack, far below a leak of one output a
+call.
+"""
 
 
 def _draw(draw: Draw, ctx: Context) -> Case:
@@ -53,7 +55,9 @@ def shape(case: Case, ctx: Context, made: Materials) -> Experiment:
     want = reference.values(ctx, inputs, case.attributes)
     expected: list[Expectation] = [Shaped(s, want[s.name].shape) for s in _outputs(ctx, 0)]
     if ctx.gradients:
-        expected += [Shaped(Subject(0, n, gradient=True), inputs[n].shape) for n in ctx.op.differentiable]
+        expected += [
+            Shaped(Subject(0, n, gradient=True), inputs[n].shape) for n in ctx.op.differentiable
+        ]
     return Experiment((call,), tuple(expected))
 
 
@@ -75,12 +79,16 @@ def _draw_layout(draw: Draw, ctx: Context) -> Case:
 
 
 def layout_independent(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """Transposed, strided, offset and expanded inputs give what contiguous ones give, within the bounds."""
+    """Transposed, strided, offset and expanded inputs give what contiguous ones give, within the
+    bounds.
+    """
     inputs = row(ctx).make(case, made)
     for name, kind in case.layouts.items():
         if kind == "expanded" and name in inputs and inputs[name].shape[0]:
             inputs[name] = np.broadcast_to(inputs[name][:1], inputs[name].shape)
-    layouts = {n: Layout(k, 3 if k == "offset" else 0) for n, k in case.layouts.items() if n in inputs}  # type: ignore[arg-type]
+    layouts = {
+        n: Layout(k, 3 if k == "offset" else 0) for n, k in case.layouts.items() if n in inputs
+    }
     call = replace(row(ctx).call(case, ctx, inputs, made, False), layouts={})
     bounds = reference.bounds(ctx, inputs, case.attributes)
     expected = tuple(Same(Subject(1, n), Subject(0, n), 2.0 * bounds[n]) for n in ctx.op.outputs)
@@ -102,7 +110,9 @@ def _draw_second(draw: Draw, ctx: Context) -> Case:
 
 
 def fresh_output(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """The output is no view of an input, and a later call of the same shape leaves it alone and is itself right."""
+    """The output is no view of an input, and a later call of the same shape leaves it alone and is
+    itself right.
+    """
     _, call = _made(case, ctx, made)
     second = _second(case, ctx, made)
     later = row(ctx).call(case, ctx, second, made, False)
@@ -115,11 +125,13 @@ def deterministic(case: Case, ctx: Context, made: Materials) -> Experiment:
     bounds = reference.bounds(ctx, inputs, case.attributes)
     bitwise = ctx.contract.deterministic
     expected: list[Expectation] = [
-        Same(Subject(1, n), Subject(0, n), None if bitwise else 2.0 * bounds[n]) for n in ctx.op.outputs
+        Same(Subject(1, n), Subject(0, n), None if bitwise else 2.0 * bounds[n])
+        for n in ctx.op.outputs
     ]
     if ctx.gradients and bitwise:
         expected += [
-            Same(Subject(1, n, gradient=True), Subject(0, n, gradient=True)) for n in ctx.op.differentiable
+            Same(Subject(1, n, gradient=True), Subject(0, n, gradient=True))
+            for n in ctx.op.differentiable
         ]
     weaker = "" if bitwise else "contract declares deterministic=False"
     return Experiment((call, call), tuple(expected), weaker)
@@ -148,7 +160,12 @@ def _draw_invalid(draw: Draw, ctx: Context) -> Case:
 
 def invalid_input_rejected(case: Case, ctx: Context, made: Materials) -> Experiment:
     """Inputs that do not fit together raise; sizes are at least 2 so that nothing broadcasts."""
-    grown = replace(case, dims={n: s + 1 if n in ("L", "S", "D", "Dv", "B", "N") else s for n, s in case.dims.items()})
+    grown = replace(
+        case,
+        dims={
+            n: s + 1 if n in ("L", "S", "D", "Dv", "B", "N") else s for n, s in case.dims.items()
+        },
+    )
     grown = replace(grown, attributes={})
     inputs = row(ctx).make(grown, made)
     spoilt = row(ctx).spoil(grown, inputs)
@@ -165,14 +182,17 @@ def _draw_empty(draw: Draw, ctx: Context) -> Case:
 
 
 def zero_size(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """An axis of length 0 gives an empty output; no keys give rows as the contract declares empty ones; width 0 gives means."""
+    """An axis of length 0 gives an empty output; no keys give rows as the contract declares empty
+    ones; width 0 gives means.
+    """
     inputs = row(ctx).make(case, made)
     call = row(ctx).call(case, ctx, inputs, made, False)
     want = reference.values(ctx, inputs, case.attributes)
     bounds = reference.bounds(ctx, inputs, case.attributes)
     expected: list[Expectation] = [Shaped(s, want[s.name].shape) for s in _outputs(ctx, 0)]
     if case.dims.get("S") == 0 and ctx.contract.empty_row != "zeros":
-        # Declared otherwise for rows that see none of their keys; with no key at all zeros are right as well.
+        # Declared otherwise for rows that see none of their keys; with no key at all zeros are
+        # right as well.
         expected += [Loud(s, want[s.name], bounds[s.name]) for s in _outputs(ctx, 0)]
     else:
         expected += [Close(s, want[s.name], bounds[s.name]) for s in _outputs(ctx, 0)]
@@ -203,9 +223,13 @@ HYGIENE: tuple[Property, ...] = (
     Property("hygiene.guard_zones", ANY, _draw, _clean("guard_zones"), weight=0.5),
     Property("hygiene.fresh_output", ANY, _draw_second, fresh_output, weight=0.5),
     Property("hygiene.deterministic", ANY, _draw, deterministic, weight=0.5),
-    Property("hygiene.call_order_independent", ANY, _draw_second, call_order_independent, weight=0.5),
+    Property(
+        "hygiene.call_order_independent", ANY, _draw_second, call_order_independent, weight=0.5
+    ),
     Property("hygiene.global_state_unchanged", ANY, _draw, _clean("global_state"), weight=0.3),
-    Property("hygiene.invalid_input_rejected", ANY, _draw_invalid, invalid_input_rejected, weight=0.3),
+    Property(
+        "hygiene.invalid_input_rejected", ANY, _draw_invalid, invalid_input_rejected, weight=0.3
+    ),
     Property("hygiene.zero_size", ANY, _draw_empty, zero_size, weight=0.3),
     Property("hygiene.memory_bounded", ANY, _draw, memory_bounded, weight=0.1),
     Property("hygiene.provider_witness", ANY, _draw, provider_witness, _names_kernels, weight=0.1),

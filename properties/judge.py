@@ -32,7 +32,8 @@ NUMERICAL = 4.0
 class Violation:
     """One expectation that does not hold.
 
-    expectation  its index in the experiment;  got, want, error: arrays for the blame hint and the picture
+    expectation  its index in the experiment;  got, want, error: arrays for the blame hint and the
+                 picture
     """
 
     message: str
@@ -46,7 +47,9 @@ class Violation:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The greatest error over bound, and what is violated. ``failure`` when a call gave no value where one was due."""
+    """The greatest error over bound, and what is violated. ``failure`` when a call gave no value
+    where one was due.
+    """
 
     score: float
     violations: tuple[Violation, ...] = ()
@@ -67,10 +70,14 @@ class _Bench:
 
 
 def judge(experiment: Experiment, replies: Sequence[Reply]) -> Judgement:
-    """Judge every expectation. A failed call makes a judgement without score, unless its failure was expected."""
+    """Judge every expectation. A failed call makes a judgement without score, unless its failure
+    was expected.
+    """
     rejected = {e.call for e in experiment.expectations if isinstance(e, Rejected)}
     for index, reply in enumerate(replies):
-        if reply.failure is not None and (index not in rejected or reply.failure.kind in _NO_REJECTION):
+        if reply.failure is not None and (
+            index not in rejected or reply.failure.kind in _NO_REJECTION
+        ):
             return Judgement(0.0, failure=reply.failure)
     bench = _Bench(replies)
     for index, expectation in enumerate(experiment.expectations):
@@ -93,23 +100,35 @@ def _judge_one(bench: _Bench, index: int, expectation: Expectation, experiment: 
             parts = [(c, _read(bench, index, s)) for c, s in terms]
             if all(a is not None for _, a in parts):
                 total = sum(c * a for c, a in parts if a is not None)
-                _compare(bench, index, terms[0][1], np.asarray(total), np.zeros(np.shape(total)), bound)
+                _compare(
+                    bench, index, terms[0][1], np.asarray(total), np.zeros(np.shape(total)), bound
+                )
         case Between(subject, low, high):
             _between(bench, index, subject, low, high)
         case Shaped(subject, shape):
             bench.checked += 1
             got = _read(bench, index, subject)
             if got is not None and got.shape != shape:
-                _violate(bench, index, f"{_name(subject)} has shape {list(got.shape)}, should be {list(shape)}")
+                _violate(
+                    bench,
+                    index,
+                    f"{_name(subject)} has shape {list(got.shape)}, should be {list(shape)}",
+                )
         case Finite(subject):
             got = _read(bench, index, subject)
             if got is not None:
-                _between(bench, index, subject, np.full(got.shape, -_HUGE), np.full(got.shape, _HUGE))
+                _between(
+                    bench, index, subject, np.full(got.shape, -_HUGE), np.full(got.shape, _HUGE)
+                )
         case Rejected(call, why):
             bench.checked += 1
             if bench.replies[call].failure is None:
                 shapes = {n: list(a.shape) for n, a in bench.replies[call].outputs.items()}
-                _violate(bench, index, f"{why} was accepted and gave a value of shape {shapes}, should be an exception")
+                _violate(
+                    bench,
+                    index,
+                    f"{why} was accepted, gave shapes {shapes}, should be an exception",
+                )
         case Clean():
             _clean(bench, index, expectation, experiment)
 
@@ -148,7 +167,9 @@ def _name(subject: Subject) -> str:
     return f"sum of {name}" if subject.sum_axes else name
 
 
-def _close(bench: _Bench, index: int, subject: Subject, want: np.ndarray, bound: np.ndarray, *, loud: bool) -> None:
+def _close(
+    bench: _Bench, index: int, subject: Subject, want: np.ndarray, bound: np.ndarray, *, loud: bool
+) -> None:
     got = _read(bench, index, subject)
     if got is None:
         return
@@ -157,7 +178,9 @@ def _close(bench: _Bench, index: int, subject: Subject, want: np.ndarray, bound:
     _compare(bench, index, subject, got, want, bound)
 
 
-def _same(bench: _Bench, index: int, subject: Subject, other: Subject, bound: np.ndarray | None) -> None:
+def _same(
+    bench: _Bench, index: int, subject: Subject, other: Subject, bound: np.ndarray | None
+) -> None:
     got, want = _read(bench, index, subject), _read(bench, index, other)
     if got is None or want is None:
         return
@@ -167,9 +190,11 @@ def _same(bench: _Bench, index: int, subject: Subject, other: Subject, bound: np
 
 
 def scores(got: np.ndarray, want: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """Elementwise |got - want| / bound; 0 where both are the same NaN or infinity, infinity where only one is.
+    """Elementwise |got - want| / bound; 0 where both are the same NaN or infinity, infinity where
+    only one is.
 
-    An infinite or NaN bound on a finite value promises nothing there and scores 0; a bound of 0 asks for equality.
+    An infinite or NaN bound on a finite value promises nothing there and scores 0; a bound of 0
+    asks for equality.
     """
     with np.errstate(all="ignore"):
         same = (got == want) | (np.isnan(got) & np.isnan(want))
@@ -181,7 +206,12 @@ def scores(got: np.ndarray, want: np.ndarray, bound: np.ndarray) -> np.ndarray:
 
 
 def _compare(
-    bench: _Bench, index: int, subject: Subject, got: np.ndarray, want: np.ndarray, bound: np.ndarray
+    bench: _Bench,
+    index: int,
+    subject: Subject,
+    got: np.ndarray,
+    want: np.ndarray,
+    bound: np.ndarray,
 ) -> None:
     name = _name(subject)
     if got.shape != want.shape:
@@ -203,7 +233,9 @@ def _compare(
     bench.violations.append(Violation(message, worst, kind, index, got, want, ratio))
 
 
-def _between(bench: _Bench, index: int, subject: Subject, low: np.ndarray, high: np.ndarray) -> None:
+def _between(
+    bench: _Bench, index: int, subject: Subject, low: np.ndarray, high: np.ndarray
+) -> None:
     got = _read(bench, index, subject)
     if got is None:
         return
@@ -218,10 +250,16 @@ def _between(bench: _Bench, index: int, subject: Subject, low: np.ndarray, high:
     where = np.unravel_index(int(np.argmax(outside)), outside.shape)
     bench.score = np.inf
     place = ",".join(map(str, where))
-    span = "be finite" if low[where] <= -_HUGE else f"lie in [{float(low[where]):.6g}, {float(high[where]):.6g}]"
+    span = (
+        "be finite"
+        if low[where] <= -_HUGE
+        else f"lie in [{float(low[where]):.6g}, {float(high[where]):.6g}]"
+    )
     message = f"{name}[{place}]={float(got[where]):.6g}, should {span}"
     nearest = np.clip(np.nan_to_num(got), low, high)
-    bench.violations.append(Violation(message, np.inf, "functional", index, got, nearest, outside.astype(float)))
+    bench.violations.append(
+        Violation(message, np.inf, "functional", index, got, nearest, outside.astype(float))
+    )
 
 
 def _clean(bench: _Bench, index: int, expectation: Clean, experiment: Experiment) -> None:
@@ -241,14 +279,22 @@ def _unclean(expectation: Clean, reply: Reply, experiment: Experiment) -> str:
             return _listed("memory around the input was written: ", seen.broken_guards)
         case "fresh_output":
             shared = [f"{out} shares memory with {name}" for out, name in seen.aliased]
-            return _listed("", shared) or _listed("a later call overwrote the earlier output: ", seen.changed_later)
+            return _listed("", shared) or _listed(
+                "a later call overwrote the earlier output: ", seen.changed_later
+            )
         case "global_state":
             return _listed("the call changed ", seen.global_state)
         case "dtype":
             wanted = next(iter(call.inputs.values())).dtype.name
-            wrong = [f"{n} is {d}, should be {wanted}" for n, d in seen.dtypes.items() if d != wanted]
-            away = [f"{n} lies on {d}, should be on {' '.join(expectation.wanted)}" for n, d in seen.devices.items()
-                    if expectation.wanted and d.partition(":")[0] != expectation.wanted[0].partition(":")[0]]
+            wrong = [
+                f"{n} is {d}, should be {wanted}" for n, d in seen.dtypes.items() if d != wanted
+            ]
+            away = [
+                f"{n} lies on {d}, should be on {' '.join(expectation.wanted)}"
+                for n, d in seen.devices.items()
+                if expectation.wanted
+                and d.partition(":")[0] != expectation.wanted[0].partition(":")[0]
+            ]
             return _listed("", wrong + away)
         case "witness":
             if any(name in kernel for name in expectation.wanted for kernel in seen.kernels):
@@ -258,7 +304,10 @@ def _unclean(expectation: Clean, reply: Reply, experiment: Experiment) -> str:
         case "memory":
             if seen.grown_bytes <= expectation.limit:
                 return ""
-            return f"resident memory grew by {seen.grown_bytes} bytes over {call.repeat} calls, should stay below {expectation.limit}"
+            return (
+                f"resident memory grew by {seen.grown_bytes} bytes over {call.repeat} calls, "
+                f"should stay below {expectation.limit}"
+            )
     return ""
 
 

@@ -1,4 +1,5 @@
-"""Known findings: a file of expected faults, each with a reason, that a campaign may have without failing.
+"""Known findings: a file of expected faults, each with a reason, that a campaign may have without
+failing.
 
 A ``known.toml`` holds one table for each fault::
 
@@ -33,7 +34,8 @@ class KnownError(ValueError):
 class Entry:
     """One expected fault. ``backend``, ``claim``, ``dtype``, ``mode`` and ``hint`` are globs.
 
-    ``claim`` is matched against the claim's id and the property's; ``versions`` maps a package to a glob.
+    ``claim`` is matched against the claim's id and the property's; ``versions`` maps a package to a
+    glob.
     """
 
     backend: str

@@ -75,7 +75,8 @@ RECIPES: dict[str, Recipe] = {
 
 
 def see_something(mask: Mask, rng: np.random.Generator, also: Mask | bool = True) -> Mask:
-    """The mask with one more key in every row that would see none, chosen among ``also`` where that allows any.
+    """The mask with one more key in every row that would see none, chosen among ``also`` where that
+    allows any.
 
     >>> see_something(np.zeros((1, 1), dtype=bool), np.random.default_rng(0)).tolist()
     [[True]]

@@ -52,8 +52,10 @@ def _message(what: str, value: str, valid: Iterable[str]) -> str:
     names = sorted(set(valid))
     close = difflib.get_close_matches(value, names, n=1)
     meant = f"; did you mean {close[0]!r}?" if close else ""
-    return f"{what}={value!r} matches nothing{meant} Valid: {', '.join(names)}" if close else (
-        f"{what}={value!r} matches nothing; valid: {', '.join(names)}"
+    return (
+        f"{what}={value!r} matches nothing{meant} Valid: {', '.join(names)}"
+        if close
+        else (f"{what}={value!r} matches nothing; valid: {', '.join(names)}")
     )
 
 
@@ -62,7 +64,9 @@ def _selected(value: str, patterns: Sequence[str] | None) -> bool:
 
 
 def cells(description: Description, selection: Selection, profile: Profile) -> list[CellKey]:
-    """The cells of one backend, in the order of the catalogue: all its modes, its first dtype before the others."""
+    """The cells of one backend, in the order of the catalogue: all its modes, its first dtype
+    before the others.
+    """
     contract = description.contract
     keys = []
     for op in OPS:

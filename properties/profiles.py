@@ -10,7 +10,8 @@ class Profile:
     """The budget of a campaign.
 
     examples        for a property of weight 1, in each cell
-    cell_seconds    after which a cell stops drawing (a cell that has found a fault still shrinks it)
+    cell_seconds    after which a cell stops drawing (a cell that has found a fault still shrinks
+                    it)
     total_seconds   after which no cell is started; None: no limit
     shrink_seconds  for Hypothesis and the value shrinker together
     timeout         of one call in a worker
@@ -32,9 +33,29 @@ class Profile:
 PROFILES: dict[str, Profile] = {
     p.name: p
     for p in (
-        Profile("quick", "a first verdict within a minute", 40, 2.0, 110.0, 3.0, 5.0, every_dtype=False),
-        Profile("ci", "a gate for every change, within ten minutes", 250, 8.0, 570.0, 6.0, 10.0, every_dtype=True),
+        Profile(
+            "quick", "a first verdict within a minute", 40, 2.0, 110.0, 3.0, 5.0, every_dtype=False
+        ),
+        Profile(
+            "ci",
+            "a gate for every change, within ten minutes",
+            250,
+            8.0,
+            570.0,
+            6.0,
+            10.0,
+            every_dtype=True,
+        ),
         Profile("nightly", "an hour or two", 2500, 60.0, None, 20.0, 30.0, every_dtype=True),
-        Profile("soak", "until it is stopped or its --time is over", 50_000, 1800.0, None, 20.0, 60.0, every_dtype=True),
+        Profile(
+            "soak",
+            "until it is stopped or its --time is over",
+            50_000,
+            1800.0,
+            None,
+            20.0,
+            60.0,
+            every_dtype=True,
+        ),
     )
 }

@@ -16,4 +16,6 @@ def find(property_id: str) -> Property:
     for entry in PROPERTIES:
         if entry.id == property_id:
             return entry
-    raise KeyError(f"property {property_id!r} does not exist; valid: {', '.join(p.id for p in PROPERTIES)}")
+    raise KeyError(
+        f"property {property_id!r} does not exist; valid: {', '.join(p.id for p in PROPERTIES)}"
+    )

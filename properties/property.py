@@ -13,7 +13,9 @@ from assay.properties.experiment import Experiment
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Why a property does not run in a cell. ``planned``: the cell is shown as unsupported; else there is no such cell."""
+    """Why a property does not run in a cell. ``planned``: the cell is shown as unsupported; else
+    there is no such cell.
+    """
 
     reason: str
     planned: bool = True
@@ -30,7 +32,8 @@ class Property:
 
     id         the claim's id, or ``claim@variant`` where a claim has several
     ops        op names it is written for
-    draw       draws a case;  build: turns a case into calls and expectations, its arrays made through ``Materials``
+    draw       draws a case;  build: turns a case into calls and expectations, its arrays made
+               through ``Materials``
     excluded   why it does not apply to a backend, or None
     weight     share of the example budget: slow or simple checks need fewer
     every_dtype  also run in the dtypes after the first under the quick profile
@@ -64,7 +67,7 @@ def needs_keyword(*names: str) -> Condition:
 
 
 def needs_gradients(ctx: Context) -> Exclusion | None:
-    """Excluded where no gradient can be taken; shown once, and not for each mode that takes none."""
+    """Excluded where no gradient can be taken; shown once, not for each such mode."""
     if ctx.gradients:
         return None
     return Exclusion("the backend offers no gradients", planned=not ctx.gradients_elsewhere)

@@ -1,4 +1,6 @@
-"""The values and bounds that a backend is held to: the spec on the exact inputs, in more precision than is judged."""
+"""The values and bounds that a backend is held to: the spec on the exact inputs, in more precision
+than is judged.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ Arrays = Mapping[str, np.ndarray]
 
 
 def widen(array: np.ndarray, dtype: str) -> np.ndarray:
-    """The same values in the reference's precision: float64, or extended precision for float64 backends."""
+    """The same values in the reference's precision: float64, or extended precision for float64
+    backends.
+    """
     if array.dtype == bool:
         return array
     return array.astype(np.longdouble if dtype == "float64" else np.float64)
@@ -34,7 +38,9 @@ def values(ctx: Context, inputs: Arrays, attributes: Mapping[str, Any]) -> dict[
         return ctx.op.forward(_wide(inputs, ctx.dtype), attributes)
 
 
-def gradients(ctx: Context, inputs: Arrays, cotangents: Arrays, attributes: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def gradients(
+    ctx: Context, inputs: Arrays, cotangents: Arrays, attributes: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
     """Exact gradients by input name."""
     with np.errstate(all="ignore"):
         return ctx.op.backward(_wide(inputs, ctx.dtype), _wide(cotangents, ctx.dtype), attributes)
@@ -51,4 +57,6 @@ def gradient_bounds(
 ) -> dict[str, np.ndarray]:
     """Elementwise bounds on the gradients' error, for the contract's arithmetic."""
     with np.errstate(all="ignore"):
-        return ctx.op.backward_bound(_narrow(inputs), _narrow(cotangents), attributes, ctx.arithmetic)
+        return ctx.op.backward_bound(
+            _narrow(inputs), _narrow(cotangents), attributes, ctx.arithmetic
+        )

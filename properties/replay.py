@@ -1,4 +1,6 @@
-"""Replaying a finding: the same case, built again by the same property, on the backend as it is now."""
+"""Replaying a finding: the same case, built again by the same property, on the backend as it is
+now.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,17 @@ from assay.spec.ops import op
 
 
 def _context(finding: Finding, session: Session) -> Context:
-    return context_of(op(finding.cell.op), session.description, finding.cell.dtype, finding.cell.mode)
+    return context_of(
+        op(finding.cell.op), session.description, finding.cell.dtype, finding.cell.mode
+    )
 
 
 def _session(finding: Finding, isolate: bool) -> Session:
-    return open_session(resolve(finding.target, op=finding.cell.op), isolate=isolate, timeout=PROFILES["quick"].timeout)
+    return open_session(
+        resolve(finding.target, op=finding.cell.op),
+        isolate=isolate,
+        timeout=PROFILES["quick"].timeout,
+    )
 
 
 def rebuild(finding: Finding) -> Experiment:
@@ -32,7 +40,9 @@ def rebuild(finding: Finding) -> Experiment:
 
 
 def replay(finding: Finding, *, isolate: bool = True) -> Finding | None:
-    """Run a finding's case again: the finding as it shows now, or None when it does not show any more."""
+    """Run a finding's case again: the finding as it shows now, or None when it does not show any
+    more.
+    """
     prop, case = find(finding.cell.property), Case.from_json(finding.case)
     with _session(finding, isolate) as session:
         ctx = _context(finding, session)

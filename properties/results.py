@@ -145,21 +145,25 @@ def finding_from_json(record: Mapping[str, Any]) -> Finding:
 def cell_from_json(record: Mapping[str, Any]) -> Cell:
     """The inverse of ``to_json`` for a cell."""
     found = record["finding"]
-    return Cell(**{
-        **record,
-        "key": CellKey(**record["key"]),
-        "worst": float(record["worst"]),
-        "scores": tuple(float(s) for s in record["scores"]),
-        "finding": None if found is None else finding_from_json(found),
-    })
+    return Cell(
+        **{
+            **record,
+            "key": CellKey(**record["key"]),
+            "worst": float(record["worst"]),
+            "scores": tuple(float(s) for s in record["scores"]),
+            "finding": None if found is None else finding_from_json(found),
+        }
+    )
 
 
 def result_from_json(record: Mapping[str, Any]) -> Result:
     """The inverse of ``to_json`` for a result."""
     fields = {name: value for name, value in record.items() if name in Result.__dataclass_fields__}
-    return Result(**{
-        **fields,
-        "targets": tuple(record["targets"]),
-        "cells": tuple(cell_from_json(c) for c in record["cells"]),
-        "notes": tuple(record["notes"]),
-    })
+    return Result(
+        **{
+            **fields,
+            "targets": tuple(record["targets"]),
+            "cells": tuple(cell_from_json(c) for c in record["cells"]),
+            "notes": tuple(record["notes"]),
+        }
+    )

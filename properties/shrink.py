@@ -13,11 +13,14 @@ from assay.properties.case import Case
 Fails = Callable[[Case], bool]
 
 
-def simplify_values(case: Case, arrays: dict[str, np.ndarray], fails: Fails, seconds: float) -> Case:
+def simplify_values(
+    case: Case, arrays: dict[str, np.ndarray], fails: Fails, seconds: float
+) -> Case:
     """The case with explicit arrays, as simple as can be found in ``seconds`` while it still fails.
 
     arrays  every array that the case was made of; arrays that cannot be simplified stay as drawn
-    Each array is tried whole (zeros, ones, small integers, fewer digits), then halves, then single entries; the result is
+    Each array is tried whole (zeros, ones, small integers, fewer digits), then halves, then single
+    entries; the result is
     the last candidate that failed, so it always fails.
     """
     best = replace(case, arrays=dict(arrays))
@@ -39,7 +42,8 @@ def simplify_values(case: Case, arrays: dict[str, np.ndarray], fails: Fails, sec
 
 
 def cost(array: np.ndarray) -> int:
-    """How complicated an array is: blocked mask entries; 0, 1, integers, few digits, many digits count 0 to 4 each.
+    """How complicated an array is: blocked mask entries; 0, 1, integers, few digits, many digits
+    count 0 to 4 each.
 
     >>> cost(np.array([0.0, 1.0, 3.0, 0.5, 0.1]))
     10
@@ -48,7 +52,11 @@ def cost(array: np.ndarray) -> int:
         return int(array.size - np.count_nonzero(array))
     wide = array.astype(np.float64)
     wide = wide[np.isfinite(wide) & (wide != 0.0)]
-    rough = (np.abs(wide) != 1.0).astype(int) + (wide != np.round(wide)) + (wide * 32 != np.round(wide * 32))
+    rough = (
+        (np.abs(wide) != 1.0).astype(int)
+        + (wide != np.round(wide))
+        + (wide * 32 != np.round(wide * 32))
+    )
     return int(wide.size + rough.sum())
 
 

@@ -24,7 +24,9 @@ EXACT = ("dyadic", "integers", "ones", "one_hot", "zeros")
 
 @dataclass(frozen=True)
 class Wish:
-    """What a property needs: a mask always, never or perhaps; rows that see nothing; recipes; least row length."""
+    """What a property needs: a mask always, never or perhaps; rows that see nothing; recipes; least
+    row length.
+    """
 
     mask: bool | None = None
     recipe: str | None = None
@@ -42,14 +44,20 @@ def _drawn(wish: Wish) -> Any:
             "S": max(source(sizes(ctx.contract.block_sizes, 1030)), wish.length),
         }
         wanted = wish.mask if wish.mask is not None else ctx.takes("mask") and source(HALVES)
-        mask = MaskDraw(
-            recipe=wish.recipe or source(choice(*MASK_RECIPES)),
-            shape=source(choice("full", "rows")),
-            empty=source(choice(0.0, 0.5, 1.0)) if wish.empty else 0.0,
-        ) if wanted else None
+        mask = (
+            MaskDraw(
+                recipe=wish.recipe or source(choice(*MASK_RECIPES)),
+                shape=source(choice("full", "rows")),
+                empty=source(choice(0.0, 0.5, 1.0)) if wish.empty else 0.0,
+            )
+            if wanted
+            else None
+        )
         recipes = {"scores": source(choice(*wish.recipes)), "cotangent": source(choice(*ORDINARY))}
         extra = {name: source(strategy) for name, strategy in wish.extra}
-        return Case(ctx.op.name, ctx.dtype, ctx.mode, source(SEEDS), dims, {}, recipes, mask, {}, extra)
+        return Case(
+            ctx.op.name, ctx.dtype, ctx.mode, source(SEEDS), dims, {}, recipes, mask, {}, extra
+        )
 
     return draw
 
@@ -77,7 +85,9 @@ def _mask(case: Case, drawn: MaskDraw | None) -> np.ndarray:
     return np.asarray(mask)
 
 
-def softmax_call(case: Case, inputs: dict[str, np.ndarray], cotangent: np.ndarray | None = None) -> Call:
+def softmax_call(
+    case: Case, inputs: dict[str, np.ndarray], cotangent: np.ndarray | None = None
+) -> Call:
     """The call of the backend."""
     cotangents = None if cotangent is None else {"weights": cotangent}
     return Call(case.op, inputs, {}, cotangents, case.mode)
@@ -90,10 +100,14 @@ def _cotangent(case: Case, made: Materials) -> np.ndarray:
 
 def _allowed(case: Case, inputs: dict[str, np.ndarray]) -> np.ndarray:
     shape = inputs["scores"].shape
-    return np.broadcast_to(inputs["mask"], shape) if "mask" in inputs else np.ones(shape, dtype=bool)
+    return (
+        np.broadcast_to(inputs["mask"], shape) if "mask" in inputs else np.ones(shape, dtype=bool)
+    )
 
 
-def _declared(ctx: Context, allowed: np.ndarray, want: np.ndarray, bound: np.ndarray) -> tuple[np.ndarray, np.ndarray, str]:
+def _declared(
+    ctx: Context, allowed: np.ndarray, want: np.ndarray, bound: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, str]:
     """Empty rows as the contract declares them."""
     empty = ~allowed.any(axis=-1, keepdims=True)
     policy = ctx.contract.empty_row
@@ -135,25 +149,39 @@ def blocked_zero(case: Case, ctx: Context, made: Materials) -> Experiment:
 
 
 def row_sum(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """Weights at least 0; rows sum to 1, and rows that see nothing are what the contract declares."""
+    """Weights at least 0, rows that sum to 1; rows that see nothing as the contract declares."""
     inputs = make_inputs(case, made)
     allowed = _allowed(case, inputs)
     bound = reference.bounds(ctx, inputs, {})["weights"]
     some = allowed.any(axis=-1, keepdims=True)
     if ctx.contract.empty_row == "zeros":
         high = np.where(some, 1.0 + bound, 0.0)
-        total = Close(replace(OUT, sum_axes=(2,)), some.astype(np.float64), bound.sum(axis=-1, keepdims=True))
-        return Experiment((softmax_call(case, inputs),), (Between(OUT, np.zeros(high.shape), high), total))
-    want, slack, weaker = _declared(ctx, allowed, np.zeros(allowed.shape), np.where(some, np.inf, bound))
+        total = Close(
+            replace(OUT, sum_axes=(2,)),
+            np.asarray(some, dtype=np.float64),
+            bound.sum(axis=-1, keepdims=True),
+        )
+        return Experiment(
+            (softmax_call(case, inputs),), (Between(OUT, np.zeros(high.shape), high), total)
+        )
+    want, slack, weaker = _declared(
+        ctx, allowed, np.zeros(allowed.shape), np.where(some, np.inf, bound)
+    )
     total_want = np.where(some, 1.0, want.sum(axis=-1, keepdims=True))
-    total = Close(replace(OUT, sum_axes=(2,)), total_want, bound.sum(axis=-1, keepdims=True) + np.where(some, 0.0, 1e-300))
+    total = Close(
+        replace(OUT, sum_axes=(2,)),
+        total_want,
+        bound.sum(axis=-1, keepdims=True) + np.where(some, 0.0, 1e-300),
+    )
     if ctx.contract.empty_row == "unspecified":
         total = replace(total, bound=np.where(some, total.bound, np.inf))
     return Experiment((softmax_call(case, inputs),), (Close(OUT, want, slack), total), weaker)
 
 
 def blocked_independent(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """Other scores at blocked entries, NaN and infinity among them, leave every bit of the output as it was."""
+    """Other scores at blocked entries, NaN and infinity among them, leave every bit of the output
+    as it was.
+    """
     inputs = make_inputs(case, made)
     other = made.put("scores_other", lambda: _specials(case, inputs["scores"]))
     changed = {**inputs, "scores": np.where(_allowed(case, inputs), inputs["scores"], other)}
@@ -168,9 +196,16 @@ def _specials(case: Case, like: np.ndarray) -> np.ndarray:
 
 
 def shift_invariant(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """A constant added to every score of a row, exactly, changes nothing beyond the bounds of both runs."""
+    """A constant added to every score of a row, exactly, changes nothing beyond the bounds of both
+    runs.
+    """
     inputs = make_inputs(case, made)
-    shifted = {**inputs, "scores": (inputs["scores"].astype(np.float64) + case.extra["shift"]).astype(inputs["scores"].dtype)}
+    shifted = {
+        **inputs,
+        "scores": (inputs["scores"].astype(np.float64) + case.extra["shift"]).astype(
+            inputs["scores"].dtype
+        ),
+    }
     bound = sum(reference.bounds(ctx, run, {})["weights"] for run in (inputs, shifted))
     calls = (softmax_call(case, inputs), softmax_call(case, shifted))
     return Experiment(calls, (Same(replace(OUT, call=1), OUT, np.asarray(bound)),))
@@ -209,9 +244,13 @@ def grad_sums_zero(case: Case, ctx: Context, made: Materials) -> Experiment:
     """Along each row the gradient sums to 0 within the sum of its bounds."""
     inputs = make_inputs(case, made)
     cotangent = _cotangent(case, made)
-    bound = reference.gradient_bounds(ctx, inputs, {"weights": cotangent}, {})["scores"].sum(axis=-1, keepdims=True)
+    bound = reference.gradient_bounds(ctx, inputs, {"weights": cotangent}, {})["scores"].sum(
+        axis=-1, keepdims=True
+    )
     call = softmax_call(case, inputs, cotangent)
-    return Experiment((call,), (Close(replace(GRADIENT, sum_axes=(2,)), np.zeros(bound.shape), bound),))
+    return Experiment(
+        (call,), (Close(replace(GRADIENT, sum_axes=(2,)), np.zeros(bound.shape), bound),)
+    )
 
 
 def online(case: Case, ctx: Context, made: Materials) -> Experiment:
@@ -233,14 +272,64 @@ _GRADIENT_MASK = all_of(needs_gradients, _MASK)
 
 SOFTMAX: tuple[Property, ...] = (
     Property("softmax.refines", OPS, _drawn(Wish()), refine, weight=2.0, every_dtype=True),
-    Property("softmax.vjp_refines", OPS, _drawn(Wish()), refine_gradient, needs_gradients, weight=1.5, every_dtype=True),
+    Property(
+        "softmax.vjp_refines",
+        OPS,
+        _drawn(Wish()),
+        refine_gradient,
+        needs_gradients,
+        weight=1.5,
+        every_dtype=True,
+    ),
     Property("softmax.blocked_zero", OPS, _drawn(Wish(mask=True)), blocked_zero, _MASK),
     Property("softmax.row_sum", OPS, _drawn(Wish(mask=True, empty=True)), row_sum, _MASK),
-    Property("softmax.blocked_independent", OPS, _drawn(Wish(mask=True, extra=(("into", choice("huge", "inf", "nan")),))), blocked_independent, _MASK),
-    Property("softmax.shift_invariant", OPS, _drawn(Wish(recipes=EXACT, extra=(("shift", choice(1, -3, 16, -100)),))), shift_invariant, weight=0.5),
-    Property("softmax.one_visible", OPS, _drawn(Wish(mask=True, recipe="single")), one_visible, _MASK, weight=0.5),
-    Property("softmax.all_true_neutral", OPS, _drawn(Wish(mask=True, recipe="all")), all_true_neutral, _MASK, weight=0.5),
-    Property("softmax.grad_blocked_zero", OPS, _drawn(Wish(mask=True)), grad_blocked_zero, _GRADIENT_MASK, weight=0.5),
-    Property("softmax.grad_sums_zero", OPS, _drawn(Wish()), grad_sums_zero, needs_gradients, weight=0.5),
-    Property("softmax.online", OPS, _drawn(Wish(extra=(("leading", choice(1, 8, 16, 17, 64, 128)),))), online, _MASK, weight=0.5),
+    Property(
+        "softmax.blocked_independent",
+        OPS,
+        _drawn(Wish(mask=True, extra=(("into", choice("huge", "inf", "nan")),))),
+        blocked_independent,
+        _MASK,
+    ),
+    Property(
+        "softmax.shift_invariant",
+        OPS,
+        _drawn(Wish(recipes=EXACT, extra=(("shift", choice(1, -3, 16, -100)),))),
+        shift_invariant,
+        weight=0.5,
+    ),
+    Property(
+        "softmax.one_visible",
+        OPS,
+        _drawn(Wish(mask=True, recipe="single")),
+        one_visible,
+        _MASK,
+        weight=0.5,
+    ),
+    Property(
+        "softmax.all_true_neutral",
+        OPS,
+        _drawn(Wish(mask=True, recipe="all")),
+        all_true_neutral,
+        _MASK,
+        weight=0.5,
+    ),
+    Property(
+        "softmax.grad_blocked_zero",
+        OPS,
+        _drawn(Wish(mask=True)),
+        grad_blocked_zero,
+        _GRADIENT_MASK,
+        weight=0.5,
+    ),
+    Property(
+        "softmax.grad_sums_zero", OPS, _drawn(Wish()), grad_sums_zero, needs_gradients, weight=0.5
+    ),
+    Property(
+        "softmax.online",
+        OPS,
+        _drawn(Wish(extra=(("leading", choice(1, 8, 16, 17, 64, 128)),))),
+        online,
+        _MASK,
+        weight=0.5,
+    ),
 )

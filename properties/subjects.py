@@ -1,4 +1,6 @@
-"""How the properties that hold of every op draw a case of it, make its call, and spoil one: a row for each op."""
+"""How the properties that hold of every op draw a case of it, make its call, and spoil one: a row
+for each op.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def _draw_attention(draw: Draw, ctx: Context) -> Case:
     return attention_cases.draw_attention(draw, ctx, attention_cases.Wish())
 
 
-def _call_attention(case: Case, ctx: Context, inputs: Inputs, made: Materials, gradients: bool) -> Call:
+def _call_attention(
+    case: Case, ctx: Context, inputs: Inputs, made: Materials, gradients: bool
+) -> Call:
     cotangent = attention_values.cotangent_of(case, made) if gradients else None
     return attention_cases.attention_call(case, ctx, inputs, cotangent=cotangent)
 
@@ -53,12 +57,18 @@ def _spoil_attention(case: Case, inputs: Inputs) -> dict[str, Inputs]:
     spoilt = {
         "k wider than q": {**plain, "k": _longer(k, 3)},
         "more keys than values": {**plain, "k": _longer(k, 2)},
-        "another batch size in k and v": {**plain, "k": np.concatenate([k, k, k[:1]]), "v": np.concatenate([v, v, v[:1]])},
+        "another batch size in k and v": {
+            **plain,
+            "k": np.concatenate([k, k, k[:1]]),
+            "v": np.concatenate([v, v, v[:1]]),
+        },
     }
     if q.shape[1] > 1:  # One query head would broadcast, which some hosts offer.
         copies = q.shape[1] + 1
         spoilt["query heads that are no multiple of key heads"] = {
-            **plain, "k": np.concatenate([k] * copies, axis=1), "v": np.concatenate([v] * copies, axis=1),
+            **plain,
+            "k": np.concatenate([k] * copies, axis=1),
+            "v": np.concatenate([v] * copies, axis=1),
         }
     if "mask" in inputs:
         d = case.dims
@@ -67,9 +77,13 @@ def _spoil_attention(case: Case, inputs: Inputs) -> dict[str, Inputs]:
     return spoilt
 
 
-def _call_softmax(case: Case, ctx: Context, inputs: Inputs, made: Materials, gradients: bool) -> Call:
+def _call_softmax(
+    case: Case, ctx: Context, inputs: Inputs, made: Materials, gradients: bool
+) -> Call:
     shape = inputs["scores"].shape
-    return softmax_properties.softmax_call(case, inputs, made.values("cotangent", shape) if gradients else None)
+    return softmax_properties.softmax_call(
+        case, inputs, made.values("cotangent", shape) if gradients else None
+    )
 
 
 def _spoil_softmax(case: Case, inputs: Inputs) -> dict[str, Inputs]:
@@ -82,10 +96,18 @@ def _spoil_softmax(case: Case, inputs: Inputs) -> dict[str, Inputs]:
 
 ROWS: dict[str, Row] = {
     "attention": Row(
-        _draw_attention, attention_cases.make_inputs, _call_attention, _spoil_attention, ("B", "L", "S", "D")
+        _draw_attention,
+        attention_cases.make_inputs,
+        _call_attention,
+        _spoil_attention,
+        ("B", "L", "S", "D"),
     ),
     "masked_softmax": Row(
-        softmax_properties.draw_ordinary, softmax_properties.make_inputs, _call_softmax, _spoil_softmax, ("B", "N", "S")
+        softmax_properties.draw_ordinary,
+        softmax_properties.make_inputs,
+        _call_softmax,
+        _spoil_softmax,
+        ("B", "N", "S"),
     ),
 }
 

@@ -69,7 +69,7 @@ def _duplicate_rows(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 
 def _large_mean(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    """A large common part with a small spread: what a missing shift by the maximum cannot survive."""
+    """A large common part: what a missing shift by the maximum cannot survive."""
     return 96.0 + rng.standard_normal(shape)
 
 

@@ -1,11 +1,13 @@
-"""Known wrong variants of an op, by the words of a blame hint: what a faulty kernel often computes instead.
+"""Known wrong variants of an op, by the words of a blame hint: what faulty kernels often compute.
 
-A variant is a spec of its own; the hint names the one whose values match the faulty output within the bound.
+A variant is a spec of its own; the hint names the one whose values match the faulty output within
+the bound.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,8 +48,14 @@ def _attention(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:
         if rest.get("offset"):
             yield "the causal triangle is aligned top-left: the offset is ignored", run(offset=0)
         yield "the causal triangle is aligned bottom-right", run(offset=k.shape[2] - q.shape[2])
-        yield "the causal mask is off by one: a query does not see itself", run(offset=rest.get("offset", 0) - 1)
-        yield "the causal mask is off by one: a query sees the next key", run(offset=rest.get("offset", 0) + 1)
+        yield (
+            "the causal mask is off by one: a query does not see itself",
+            run(offset=rest.get("offset", 0) - 1),
+        )
+        yield (
+            "the causal mask is off by one: a query sees the next key",
+            run(offset=rest.get("offset", 0) + 1),
+        )
     if rest.get("window"):
         yield "the window is ignored", run(window=None)
     if mask is not None:
@@ -58,36 +66,52 @@ def _attention(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:
             yield "the additive mask's finite part is ignored", run(mask=~np.isneginf(mask))
     if k.shape[1] != q.shape[1]:
         order = [h % k.shape[1] for h in range(q.shape[1])]
-        yield "query head h reads key/value head h % Hkv", lambda: attention(
-            q, k[:, order], v[:, order], **{n: a for n, a in {"mask": mask, **rest}.items() if a is not None}
+        yield (
+            "query head h reads key/value head h % Hkv",
+            lambda: attention(
+                q,
+                k[:, order],
+                v[:, order],
+                **{n: a for n, a in {"mask": mask, **rest}.items() if a is not None},
+            ),
         )
     yield from _soft_masks(q, k, v, mask, rest)
 
 
-def _soft_masks(q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None, rest: dict[str, Any]) -> Iterator[Variant]:
+def _soft_masks(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None, rest: dict[str, Any]
+) -> Iterator[Variant]:
     rules = {n: rest[n] for n in ("causal", "offset", "window") if n in rest}
     allowed = visible(q, k, mask=mask, **rules)
     if allowed.all():
         return
     scores = attention_scores(q, k, mask, rest.get("scale"))
     values = expand_kv(v, q.shape[1])
-
-    def with_weights(weights: np.ndarray) -> np.ndarray:
-        return np.asarray(np.matmul(weights, values))
-
-    yield "blocked keys are scored 0 instead of being left out", lambda: with_weights(
-        masked_softmax(np.where(allowed, scores, 0.0))
+    some, keys = allowed.any(axis=-1, keepdims=True), max(allowed.shape[-1], 1)
+    yield (
+        "blocked keys are scored 0 instead of being left out",
+        lambda: np.matmul(masked_softmax(np.where(allowed, scores, 0.0)), values),
     )
     for penalty in (1e4, 1e9):
-        yield f"blocked keys get a finite penalty of about -{penalty:g}", lambda p=penalty: with_weights(
-            penalty_softmax(scores, allowed, p)
+        yield (
+            f"blocked keys get a finite penalty of about -{penalty:g}",
+            partial(_apply, values, penalty_softmax, scores, allowed, penalty),
         )
-        yield f"blocked scores are replaced by about -{penalty:g}", lambda p=penalty: with_weights(
-            sentinel_softmax(scores, allowed, -p)
+        yield (
+            f"blocked scores are replaced by about -{penalty:g}",
+            partial(_apply, values, sentinel_softmax, scores, allowed, -penalty),
         )
-    yield "queries that see no key get the mean of all values", lambda: with_weights(
-        np.where(allowed.any(axis=-1, keepdims=True), masked_softmax(scores, allowed), 1.0 / max(allowed.shape[-1], 1))
+    yield (
+        "queries that see no key get the mean of all values",
+        lambda: np.matmul(np.where(some, masked_softmax(scores, allowed), 1.0 / keys), values),
     )
+
+
+def _apply(
+    values: np.ndarray, soft: Callable[..., np.ndarray], scores: np.ndarray, *rest: Any
+) -> np.ndarray:
+    """Values weighted by another softmax."""
+    return np.asarray(np.matmul(soft(scores, *rest), values))
 
 
 def _softmax(x: Arrays) -> Iterator[Variant]:
@@ -96,7 +120,16 @@ def _softmax(x: Arrays) -> Iterator[Variant]:
         return
     yield "the mask is ignored", lambda: masked_softmax(scores)
     yield "the mask's polarity is flipped", lambda: masked_softmax(scores, ~mask)
-    yield "blocked entries are scored 0 instead of being left out", lambda: masked_softmax(np.where(mask, scores, 0.0))
+    yield (
+        "blocked entries are scored 0 instead of being left out",
+        lambda: masked_softmax(np.where(mask, scores, 0.0)),
+    )
     for penalty in (30.0, 1e4, 1e9):
-        yield f"blocked entries get a finite penalty of about -{penalty:g}", lambda p=penalty: penalty_softmax(scores, mask, p)
-        yield f"blocked scores are replaced by about -{penalty:g}", lambda p=penalty: sentinel_softmax(scores, mask, -p)
+        yield (
+            f"blocked entries get a finite penalty of about -{penalty:g}",
+            partial(penalty_softmax, scores, mask, penalty),
+        )
+        yield (
+            f"blocked scores are replaced by about -{penalty:g}",
+            partial(sentinel_softmax, scores, mask, -penalty),
+        )

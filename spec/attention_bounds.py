@@ -29,8 +29,10 @@ from assay.spec.softmax_bounds import REFERENCE_SLACK, rescale_error, weight_err
 
 
 class _Weights(NamedTuple):
-    """Exact weights of every pair, and what is known of the computed ones. All [B, H, L, S] but the
-    last two [B, H, L, 1].
+    """Exact weights of every pair, and what is known of the computed ones.
+
+    [B, H, L, S], but [B, H, L, 1] for ``loss`` (relative error of the mass) and ``seen`` (how many
+    keys are visible).
     """
 
     allowed: Array
@@ -38,7 +40,7 @@ class _Weights(NamedTuple):
     relative: Array
     error: Array
     loss: Array
-    count: Array
+    seen: Array
 
 
 def _weights(
@@ -142,10 +144,10 @@ def attention_bound(
         out = np.matmul(w.exact, values)
         mass = np.matmul(w.exact, np.abs(values))
         tilt = np.matmul(w.exact * w.relative, np.abs(values)) + w.loss * np.abs(out)
-        order = gamma(w.count + 3, arithmetic.u_acc) + 2.0 * arithmetic.u_mid
+        order = gamma(w.seen + 3, arithmetic.u_acc) + 2.0 * arithmetic.u_mid
         error = tilt / (1.0 - np.minimum(w.loss, 0.5)) + order * (mass + np.abs(out))
         reach = np.matmul(w.allowed.astype(values.dtype), np.abs(values))
-        error = error + 2.0 * arithmetic.tau_acc * (reach + np.abs(out) * w.count + w.count)
+        error = error + 2.0 * arithmetic.tau_acc * (reach + np.abs(out) * w.seen + w.seen)
         error = _cap(error, values, w.loss)
         error = (
             error * (1.0 + arithmetic.u_store)
@@ -153,7 +155,7 @@ def attention_bound(
             + arithmetic.tau_store
         )
         error = np.where(np.abs(out) + error >= FORMATS[arithmetic.storage].max, np.inf, error)
-        return np.where(w.count > 0, error * REFERENCE_SLACK, 0.0)
+        return np.where(w.seen > 0, error * REFERENCE_SLACK, 0.0)
 
 
 def attention_backward_bound(
@@ -186,7 +188,7 @@ def attention_backward_bound(
             w, error, _finite(cotangent), _finite(expand_kv(v, heads)), arithmetic
         )
         group = heads // max(kv_heads, 1)
-        sums = (w.count, q.shape[2] * group)
+        sums = (w.seen, q.shape[2] * group)
         order = [gamma(n + 5, arithmetic.u_acc) + 4.0 * arithmetic.u_mid for n in sums]
         tau = arithmetic.tau_acc * 4.0
         dq = factor * (np.matmul(ds_error + tau, ks) + order[0] * np.matmul(ds, ks))
@@ -225,7 +227,7 @@ def _score_gradient(
     u, mid = arithmetic.u_acc, arithmetic.u_mid
     product = (gamma(width + 1, u) + 2.0 * mid) * size
     mean = np.sum(w.exact * exact, axis=-1, keepdims=True)
-    order = gamma(w.count + width + 2, u) + arithmetic.u_store + mid
+    order = gamma(w.seen + width + 2, u) + arithmetic.u_store + mid
     mean_error = np.sum(
         (error + w.exact * order) * size + w.exact * product, axis=-1, keepdims=True
     )
@@ -236,10 +238,13 @@ def _score_gradient(
 
 
 def convex_slack(keys: int, reach: Array, arithmetic: Arithmetic) -> Array:
-    """By how much a computed output may leave the range of the visible values, whose magnitudes are at most ``reach``.
+    """By how much a computed output may leave the range of the visible values, whose magnitudes are
+    at most ``reach``.
 
-    Computed weights are at least 0; they are exponentials e_j, each used once in the sum of products and once in the mass, so
-    their own errors cancel. What is left: two sums of n terms, a division, the rescaling of both by online forms (each factor is
+    Computed weights are at least 0; they are exponentials e_j, each used once in the sum of
+    products and once in the mass, so
+    their own errors cancel. What is left: two sums of n terms, a division, the rescaling of both by
+    online forms (each factor is
     shared by sum and mass up to its rounding), stored weights (2 u_mid) and the stored output.
 
     >>> bool(convex_slack(1, np.array(1.0), Arithmetic()) < 1e-6)
@@ -248,4 +253,8 @@ def convex_slack(keys: int, reach: Array, arithmetic: Arithmetic) -> Array:
     u = arithmetic.u_acc
     sums = 2.0 * gamma(keys + 3, u) + 2.0 * arithmetic.u_mid + arithmetic.u_store
     rescale = 4.0 * u * arithmetic.blocks(keys)
-    return reach * (sums + rescale) * 1.001 + arithmetic.tau_acc * (keys + 2) * (1.0 + reach) + arithmetic.tau_store
+    return (
+        reach * (sums + rescale) * 1.001
+        + arithmetic.tau_acc * (keys + 2) * (1.0 + reach)
+        + arithmetic.tau_store
+    )

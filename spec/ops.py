@@ -64,8 +64,10 @@ class Op:
         return tuple(i.name for i in self.inputs if i.differentiable)
 
 
-def _split(inputs: Arrays) -> tuple[list[np.ndarray], np.ndarray | None]:
-    return [inputs["q"], inputs["k"], inputs["v"]], inputs.get("mask")
+def _split(
+    inputs: Arrays,
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray | None]:
+    return (inputs["q"], inputs["k"], inputs["v"]), inputs.get("mask")
 
 
 def _attention_forward(inputs: Arrays, attributes: Mapping[str, Any]) -> dict[str, np.ndarray]:

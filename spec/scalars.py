@@ -112,8 +112,8 @@ def row_max(scores: Array, allowed: Bool[np.ndarray, "..."] | Array) -> Array:
         rows = np.stack([scores, np.broadcast_to(allowed, scores.shape)], axis=-2).reshape(
             -1, 2, scores.shape[-1]
         )
-        zero.flat = [_stretch(row[0]).row_max(row[0], row[1]) for row in rows]
-        return zero
+        tops = (_stretch(row[0]).row_max(row[0], row[1]) for row in rows)
+        return np.fromiter(tops, dtype=object, count=len(rows)).reshape(zero.shape)
     if scores.size == 0 or not hasattr(scores.flat[0], "maximum"):
         return zero
     seen, top = np.zeros_like(zero), zero
@@ -132,10 +132,8 @@ def _as_object(x: Array) -> Array:
 
 def _each(x: Array, fold: str) -> Array:
     """Fold every element that stands for a stretch of an axis; single entries stay as they are."""
-    folded = [getattr(e, fold)() if hasattr(e, fold) else e for e in x.flat]
-    result = np.empty(x.shape, dtype=object)
-    result.flat = folded
-    return result
+    folded = (getattr(e, fold)() if hasattr(e, fold) else e for e in x.flat)
+    return np.fromiter(folded, dtype=object, count=x.size).reshape(x.shape)
 
 
 def _stretch(row: Array) -> Any:
