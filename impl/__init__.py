@@ -1,6 +1,7 @@
 """What is tested: backends, the protocol that they follow, and the means to load and run them.
 
-Names are imported on first use, so that importing this package costs nothing and never imports torch.
+Names are imported on first use, so that importing this package costs nothing and never imports
+torch.
 """
 
 from __future__ import annotations
@@ -40,5 +41,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; valid: {', '.join(__all__)}")
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}; valid: {', '.join(__all__)}"
+        )
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

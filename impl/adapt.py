@@ -12,16 +12,20 @@ from assay.impl.protocol import Backend, HostName
 
 
 def adapt(function: Callable[..., Any], op: str, *, name: str | None = None) -> Backend:
-    """A backend that computes ``op`` by calling ``function``, under a contract that promises little.
+    """A backend that computes ``op`` by calling ``function``, under a contract that promises
+    little.
 
-    Its arrays are torch tensors where the function, its module or its annotations mention torch, else
-    numpy arrays. ValueError: unknown op; TypeError: the function cannot be called as the op is.
+    Its arrays are torch tensors where the function, its module or its annotations mention torch,
+    else numpy arrays. ValueError: unknown op; TypeError: the function cannot be called as the op
+    is.
 
     >>> adapt(lambda scores, *, mask=None: scores, "masked_softmax", name="f").contract.name
     'f'
     """
     backend = _base(host_of(function))()
-    backend.contract = Contract(name=name or _word(function), gradients=backend.host_name == "torch")
+    backend.contract = Contract(
+        name=name or _word(function), gradients=backend.host_name == "torch"
+    )
     backend.functions = {op: function}
     backend.operations()
     return backend
@@ -49,8 +53,14 @@ def host_of(function: Callable[..., Any]) -> HostName:
     space: Mapping[str, Any] = getattr(plain, "__globals__", {})
     names = getattr(getattr(plain, "__code__", None), "co_names", ())
     notes = " ".join(str(note) for note in getattr(plain, "__annotations__", {}).values())
-    imported = any(isinstance(v, ModuleType) and _top(v.__name__) == "torch" for v in space.values())
-    return "torch" if imported or "torch" in names or "torch" in notes or "Tensor" in notes else "numpy"
+    imported = any(
+        isinstance(v, ModuleType) and _top(v.__name__) == "torch" for v in space.values()
+    )
+    return (
+        "torch"
+        if imported or "torch" in names or "torch" in notes or "Tensor" in notes
+        else "numpy"
+    )
 
 
 def _top(name: str) -> str:

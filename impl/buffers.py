@@ -1,8 +1,10 @@
-"""Inputs of one call in memory: every array in its layout, guard zones around each, and what was written where.
+"""Inputs of one call in memory: every array in its layout, guard zones around each, and what was
+written where.
 
-All arrays of a call lie in one block: [guard | array | guard | array | ... | guard]. The bytes between the arrays, and
-between the elements of a strided array, hold a pattern that reads as NaN in every float format, so that a read out of
-bounds shows in the result and a write shows in the pattern.
+All arrays of a call lie in one block: [guard | array | guard | array | ... | guard]. The bytes
+between the arrays, and between the elements of a strided array, hold a pattern that reads as NaN in
+every float format, so that a read out of bounds shows in the result and a write shows in the
+pattern.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ _CONTIGUOUS = Layout()
 
 @dataclass(frozen=True)
 class Place:
-    """Where one array lies in the block: ``start`` and ``size`` in bytes of everything from its first to its last element."""
+    """Where one array lies in the block: ``start`` and ``size`` in bytes of everything from its
+    first to its last element.
+    """
 
     start: int
     size: int
@@ -35,7 +39,9 @@ class Block:
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], layouts: Mapping[str, Layout]) -> None:
-        stored = {name: _stored_shape(a, layouts.get(name, _CONTIGUOUS)) for name, a in arrays.items()}
+        stored = {
+            name: _stored_shape(a, layouts.get(name, _CONTIGUOUS)) for name, a in arrays.items()
+        }
         self.places: dict[str, Place] = {}
         size = GUARD
         for name, (shape, skip) in stored.items():
@@ -47,12 +53,16 @@ class Block:
         self.memory = _aligned(size)
         self.memory.view(np.uint16)[:] = _PATTERN
         self.views = {
-            name: self._fill(array, stored[name][0], self.places[name], layouts.get(name, _CONTIGUOUS))
+            name: self._fill(
+                array, stored[name][0], self.places[name], layouts.get(name, _CONTIGUOUS)
+            )
             for name, array in arrays.items()
         }
         self._before = self.memory.tobytes()
 
-    def _fill(self, array: np.ndarray, shape: tuple[int, ...], place: Place, layout: Layout) -> np.ndarray:
+    def _fill(
+        self, array: np.ndarray, shape: tuple[int, ...], place: Place, layout: Layout
+    ) -> np.ndarray:
         base: np.ndarray = np.ndarray(shape, array.dtype, self.memory.data, place.start)
         view = _as_laid_out(base, array, layout)
         if view.size:
@@ -89,7 +99,9 @@ class Block:
         """The arrays beside which ``positions`` lie."""
         names = list(self.places)
         middles = np.array([p.start + p.size / 2 for p in self.places.values()])
-        return tuple(names[i] for i in sorted({int(np.abs(middles - p).argmin()) for p in positions[:64]}))
+        return tuple(
+            names[i] for i in sorted({int(np.abs(middles - p).argmin()) for p in positions[:64]})
+        )
 
 
 def _owned_bytes(view: np.ndarray, memory: np.ndarray) -> np.ndarray:
@@ -104,7 +116,9 @@ def _owned_bytes(view: np.ndarray, memory: np.ndarray) -> np.ndarray:
 
 
 def _stored_shape(array: np.ndarray, layout: Layout) -> tuple[tuple[int, ...], int]:
-    """Shape in which the elements are stored, and how many elements are skipped before the first."""
+    """Shape in which the elements are stored, and how many elements are skipped before the
+    first.
+    """
     shape = array.shape
     if layout.kind == "offset":
         return shape, layout.offset
@@ -128,7 +142,9 @@ def _as_laid_out(base: np.ndarray, array: np.ndarray, layout: Layout) -> np.ndar
 
 
 def _aligned(size: int) -> np.ndarray:
-    """Uninitialised bytes whose address is a multiple of 64, so that results do not hang on luck."""
+    """Uninitialised bytes whose address is a multiple of 64, so that results do not hang on
+    luck.
+    """
     raw = np.empty(size + _ALIGN, np.uint8)
     skip = -raw.__array_interface__["data"][0] % _ALIGN
     return raw[skip : skip + size]

@@ -90,8 +90,9 @@ class Contract:
                 )
         for field in ("accumulate", "intermediate"):
             value = getattr(self, field)
-            if value is not None and value not in FORMATS:
-                raise ValueError(f"{field}={value!r} is not a format; valid: {sorted(FORMATS)}")
+            valid_formats = [*sorted(FORMATS), *(["input"] if field == "intermediate" else [])]
+            if value is not None and value not in valid_formats:
+                raise ValueError(f"{field}={value!r} is not a format; valid: {valid_formats}")
         if not self.modes or any(size < 1 for size in self.block_sizes) or self.exp_ulps < 0:
             raise ValueError(
                 f"modes={self.modes!r} must not be empty, block_sizes={self.block_sizes!r} must be "
@@ -110,7 +111,7 @@ class Contract:
         return Arithmetic(
             storage=dtype,
             accumulate=accumulate,
-            intermediate=self.intermediate or accumulate,
+            intermediate=dtype if self.intermediate == "input" else self.intermediate or accumulate,
             exp_ulps=self.exp_ulps,
             block=min(self.block_sizes, default=16),
             flush=not self.subnormals,

@@ -9,6 +9,11 @@ from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.random import mtrand
+
+
+class AdapterError(Exception):
+    """The adapter gave back something that is no array of its host, or cannot be read as one."""
 
 
 class Host(Protocol):
@@ -16,12 +21,18 @@ class Host(Protocol):
 
     kind: str
 
-    def wrap(self, block: np.ndarray, views: Mapping[str, np.ndarray], differentiable: bool) -> dict[str, Any]:
-        """Natives over ``views``, which lie in ``block``; on another device the block is moved as a whole."""
+    def wrap(
+        self, block: np.ndarray, views: Mapping[str, np.ndarray], differentiable: bool
+    ) -> dict[str, Any]:
+        """Natives over ``views``, which lie in ``block``; on another device the block is moved as a
+        whole.
+        """
         ...
 
     def fetch_block(self) -> np.ndarray | None:
-        """The block of the last ``wrap`` as it is now, where it was moved to another device; else None."""
+        """The block of the last ``wrap`` as it is now, where it was moved to another device; else
+        None.
+        """
         ...
 
     def owns(self, value: Any) -> bool:
@@ -29,7 +40,9 @@ class Host(Protocol):
         ...
 
     def copy(self, native: Any) -> np.ndarray:
-        """Its values, as a numpy array of its own."""
+        """Its values, as a numpy array of its own. AdapterError: it has none that numpy could
+        hold.
+        """
         ...
 
     def span(self, native: Any) -> tuple[int, int]:
@@ -48,8 +61,12 @@ class Host(Protocol):
         """Global state that a call must leave as it is; values compare with ``==``."""
         ...
 
-    def forward_context(self) -> AbstractContextManager[Any]:
-        """In which the forward call runs."""
+    def context(self) -> AbstractContextManager[Any]:
+        """In which the call runs, and its global state is read."""
+        ...
+
+    def unavailable(self) -> str:
+        """Why nothing can run on the device; "" when it can."""
         ...
 
     def gradients(
@@ -83,7 +100,9 @@ class NumpyHost:
     def __init__(self) -> None:
         self._block = np.empty(0, np.uint8)
 
-    def wrap(self, block: np.ndarray, views: Mapping[str, np.ndarray], differentiable: bool) -> dict[str, Any]:
+    def wrap(
+        self, block: np.ndarray, views: Mapping[str, np.ndarray], differentiable: bool
+    ) -> dict[str, Any]:
         """The views themselves."""
         self._block = block
         for size in {view.nbytes for view in views.values()}:
@@ -100,6 +119,10 @@ class NumpyHost:
 
     def copy(self, native: Any) -> np.ndarray:
         """A row-major copy."""
+        if native.dtype.hasobject:
+            raise AdapterError(
+                f"the adapter returned an array of dtype {native.dtype}; it must hold numbers"
+            )
         return np.array(native, order="C")
 
     def span(self, native: Any) -> tuple[int, int]:
@@ -124,9 +147,13 @@ class NumpyHost:
         """Legacy random state and floating-point error handling."""
         return numpy_state()
 
-    def forward_context(self) -> AbstractContextManager[Any]:
+    def context(self) -> AbstractContextManager[Any]:
         """Overflow and NaN are judged, not warned of."""
         return np.errstate(all="ignore")
+
+    def unavailable(self) -> str:
+        """numpy is there."""
+        return ""
 
     def gradients(
         self, outputs: Mapping[str, Any], inputs: Mapping[str, Any], cotangents: Mapping[str, Any]
@@ -156,9 +183,11 @@ def _dtype_name(dtype: np.dtype[Any]) -> str:
 
 
 def _poison_cache(size: int) -> None:
-    """Fill the freed blocks of ``size`` bytes that numpy keeps, so that an output never written shows as NaN.
+    """Fill the freed blocks of ``size`` bytes that numpy keeps, so that an output never written
+    shows as NaN.
 
-    numpy hands small blocks out again without asking malloc; outputs mostly have the size of an input.
+    numpy hands small blocks out again without asking malloc; outputs mostly have the size of an
+    input.
     """
     if 0 < size < _CACHED_BYTES:
         blocks = [np.empty(size, np.uint8) for _ in range(_CACHED_BLOCKS)]
@@ -169,7 +198,7 @@ def _poison_cache(size: int) -> None:
 _CACHED_BYTES = 1024
 _CACHED_BLOCKS = 7
 _TWISTER_BYTES = 625 * 4  # 624 words of key and the position
-_GENERATOR = np.random.get_bit_generator().ctypes.state_address
+_GENERATOR = mtrand.get_bit_generator().ctypes.state_address
 
 
 def numpy_state() -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""From the text of a target to a backend: built-in name, installed entry point, module:attr or file.py:attr.
+"""From the text of a target to a backend: built-in name, installed entry point, module:attr or
+file.py:attr.
 
 ``resolve`` looks without importing; ``Target.load`` imports, in the process that runs the backend.
 """
@@ -21,6 +22,7 @@ from types import ModuleType
 from typing import Any, Literal
 
 from assay.impl.adapt import adapt
+from assay.impl.contract import Contract
 from assay.impl.protocol import Backend, HostName
 from assay.impl.registry import BACKENDS
 from assay.impl.signatures import SIGNATURES
@@ -34,10 +36,12 @@ class TargetError(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """Where a backend is to be loaded from. Holds names only, so that it can be sent to another process.
+    """Where a backend is to be loaded from. Holds names only, so that it can be sent to another
+    process.
 
     text   as the user gave it;  kind and place: a module's name or a file's absolute path
-    attr   the name in it, dotted where nested;  op: for plain functions;  device: overrides the contract's
+    attr   the name in it, dotted where nested;  op: for plain functions;  device: overrides the
+           contract's
     """
 
     text: str
@@ -48,17 +52,21 @@ class Target:
     device: str | None = None
 
     def load(self) -> Backend:
-        """Import and build the backend. TargetError for everything that can go wrong in user code."""
+        """Import and build the backend. TargetError for everything that can go wrong in user
+        code.
+        """
         module = self._import()
         value = self._attribute(module)
         backend = self._backend(value)
-        if self.device is not None:
+        if self.device is not None and isinstance(getattr(backend, "contract", None), Contract):
             backend.contract = replace(backend.contract, device=self.device)
-        self._check(backend)
+        check_backend(backend, self.text)
         return backend
 
     def source(self) -> Path | None:
-        """The file that defines the target, found without importing it; None where there is none."""
+        """The file that defines the target, found without importing it; None where there is
+        none.
+        """
         if self.kind == "file":
             return Path(self.place)
         try:
@@ -78,7 +86,11 @@ class Target:
 
     def _import(self) -> ModuleType:
         try:
-            return _import_file(Path(self.place)) if self.kind == "file" else _import_module(self.place)
+            return (
+                _import_file(Path(self.place))
+                if self.kind == "file"
+                else _import_module(self.place)
+            )
         except (Exception, SystemExit) as error:
             where = _user_line(error, self.place)
             raise TargetError(
@@ -91,7 +103,8 @@ class Target:
             if not hasattr(value, name):
                 valid = _candidates(module)
                 raise TargetError(
-                    f"target={self.text!r} has no attribute {self.attr!r}; valid: {', '.join(valid) or 'none'}"
+                    f"target={self.text!r} has no attribute {self.attr!r}; "
+                    f"valid: {', '.join(valid) or 'none'}"
                 )
             value = getattr(value, name)
         return value
@@ -109,8 +122,9 @@ class Target:
             return value
         if inspect.isclass(value) or not callable(value):
             raise TargetError(
-                f"target={self.text!r} is a {type(value).__name__}; valid: a subclass or an instance of "
-                "NumpyBackend or TorchBackend, or a function together with the op that it computes"
+                f"target={self.text!r} is a {type(value).__name__}; "
+                "valid: a subclass or an instance of NumpyBackend or TorchBackend, "
+                "or a function together with the op that it computes"
             )
         return self._function(value)
 
@@ -123,16 +137,31 @@ class Target:
         try:
             return adapt(value, self.op, name=self.attr)
         except (TypeError, ValueError) as error:
-            raise TargetError(f"target={self.text!r} cannot be adapted to {self.op}: {error}") from error
-
-    def _check(self, backend: Backend) -> None:
-        check_backend(backend, self.text)
+            raise TargetError(
+                f"target={self.text!r} cannot be adapted to {self.op}: {error}"
+            ) from error
 
 
 def check_backend(backend: Backend, text: str) -> None:
-    """TargetError unless ``backend`` has a contract and at least one op, and every method can be called."""
-    if not hasattr(backend, "contract"):
-        raise TargetError(f"target={text!r} has no contract; set contract = Contract(name=...) in its class")
+    """TargetError unless ``backend`` has a contract, a usable device, and ops whose methods can be
+    called.
+    """
+    contract = getattr(backend, "contract", None)
+    if not isinstance(contract, Contract):
+        raise TargetError(
+            f"target={text!r} has contract={contract!r}; "
+            "set contract = Contract(name=...) in its class"
+        )
+    if backend.host_name == "numpy" and contract.device != "cpu":
+        raise TargetError(
+            f"target={text!r}: device={contract.device!r} is not for numpy backends; valid: cpu"
+        )
+    try:
+        backend.host()
+    except RuntimeError as error:
+        raise TargetError(
+            f"target={text!r}: device={contract.device!r} is no torch device: {error}"
+        ) from error
     try:
         found = backend.operations()
         backend.derivatives()
@@ -146,14 +175,20 @@ def check_backend(backend: Backend, text: str) -> None:
 
 
 def resolve(text: str, *, op: str | None = None, device: str | None = None) -> Target:
-    """The target that ``text`` names. TargetError says what is valid; nothing of the user's is imported."""
+    """The target that ``text`` names. TargetError says what is valid; nothing of the user's is
+    imported.
+    """
     if op is not None and op not in SIGNATURES:
-        raise TargetError(f"op={op!r} is not in the catalogue; valid: {', '.join(sorted(SIGNATURES))}")
+        raise TargetError(
+            f"op={op!r} is not in the catalogue; valid: {', '.join(sorted(SIGNATURES))}"
+        )
     place, colon, attr = text.rpartition(":")
     if not colon:
         return _named(text, op, device)
     if not place or not attr or not all(part.isidentifier() for part in attr.split(".")):
-        raise TargetError(f"target={text!r} must be module:attr or file.py:attr, attr being a name in it")
+        raise TargetError(
+            f"target={text!r} must be module:attr or file.py:attr, attr being a name in it"
+        )
     if place.endswith(".py") or "/" in place or os.sep in place:
         return _in_file(text, place, attr, op, device)
     return _in_module(text, place, attr, op, device)
@@ -165,7 +200,8 @@ def _in_file(text: str, place: str, attr: str, op: str | None, device: str | Non
         beside = sorted(p.name for p in path.parent.glob("*.py")) if path.parent.is_dir() else []
         near = difflib.get_close_matches(path.name, beside, n=5, cutoff=0.0)
         raise TargetError(
-            f"target={text!r}: file {str(path)!r} does not exist; Python files beside it: {', '.join(near) or 'none'}"
+            f"target={text!r}: file {str(path)!r} does not exist; "
+            f"Python files beside it: {', '.join(near) or 'none'}"
         )
     return Target(text, "file", str(path.resolve()), attr, op, device)
 
@@ -181,14 +217,16 @@ def _in_module(text: str, place: str, attr: str, op: str | None, device: str | N
     if not known:
         raise TargetError(
             f"target={text!r}: module {top!r} is not installed and not in {os.getcwd()!r}; "
-            "valid: an importable module:attr, file.py:attr, or a name that `assay list backends` shows"
+            "valid: an importable module:attr, file.py:attr, or a name from `assay list backends`"
         )
     return Target(text, "module", place, attr, op, device)
 
 
 def _named(text: str, op: str | None, device: str | None) -> Target:
     locations = {b.name: b.location for b in BACKENDS}
-    locations.update({name: point.value for name, point in installed().items() if name not in locations})
+    locations.update(
+        {name: point.value for name, point in installed().items() if name not in locations}
+    )
     if text not in locations:
         near = difflib.get_close_matches(text, locations, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -203,7 +241,9 @@ def _named(text: str, op: str | None, device: str | None) -> Target:
 
 
 def installed() -> dict[str, EntryPoint]:
-    """Backends that other packages ship through the entry point group ``assay.backends``, by name."""
+    """Backends that other packages ship through the entry point group ``assay.backends``, by
+    name.
+    """
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
@@ -235,11 +275,15 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _user_line(error: BaseException, place: str) -> str:
-    """ (file, line N): the innermost line of the user's own file, else of whatever raised last."""
+    """(file, line N): the innermost line of the user's own file, else of whatever raised last."""
     if isinstance(error, SyntaxError) and error.filename:
         return f" ({error.filename}, line {error.lineno})"
-    frames = traceback.extract_tb(error.__traceback__)
-    frames = [f for f in frames if f.filename != __file__ and not f.filename.startswith("<frozen importlib")]
+    all_frames = traceback.extract_tb(error.__traceback__)
+    frames = [
+        f
+        for f in all_frames
+        if f.filename != __file__ and not f.filename.startswith("<frozen importlib")
+    ]
     own = [f for f in frames if f.filename == place]
     if not (own or frames):
         return ""
@@ -248,10 +292,18 @@ def _user_line(error: BaseException, place: str) -> str:
 
 
 def _candidates(module: ModuleType) -> list[str]:
-    """Public names of a module that could be targets: backends first, else everything callable of its own."""
+    """Public names of a module that could be targets: backends first, else everything callable of
+    its own.
+    """
     public = {n: v for n, v in vars(module).items() if not n.startswith("_")}
-    own = {n: v for n, v in public.items() if getattr(v, "__module__", module.__name__) == module.__name__}
+    own = {
+        n: v
+        for n, v in public.items()
+        if getattr(v, "__module__", module.__name__) == module.__name__
+    }
     backends = [
-        n for n, v in own.items() if isinstance(v, Backend) or (inspect.isclass(v) and issubclass(v, Backend))
+        n
+        for n, v in own.items()
+        if isinstance(v, Backend) or (inspect.isclass(v) and issubclass(v, Backend))
     ]
     return sorted(backends or (n for n, v in own.items() if callable(v)))

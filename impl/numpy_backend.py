@@ -9,7 +9,9 @@ from assay.impl.protocol import Backend
 
 
 class NumpyBackend(Backend):
-    """Methods take and return numpy arrays; gradients come from methods marked with ``implements_vjp``."""
+    """Methods take and return numpy arrays; gradients come from methods marked with
+    ``implements_vjp``.
+    """
 
     host_name = "numpy"
 

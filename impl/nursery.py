@@ -1,7 +1,8 @@
 """A process that imports the heavy libraries once, never computes, and forks workers.
 
-It serves the process that started it and all that descend from it, which find it by an environment variable. A worker
-lives as long as the connection on which it was asked for: when the asking process dies, however, the worker is killed.
+It serves the process that started it and all that descend from it, which find it by an environment
+variable. A worker lives as long as the connection on which it was asked for: when the asking
+process dies, however, the worker is killed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,13 @@ from assay.impl.protocol import HostName
 
 _PRELOAD = {
     "numpy": ("numpy", "ml_dtypes", "assay.impl.worker", "assay.impl.numpy_backend"),
-    "torch": ("numpy", "ml_dtypes", "assay.impl.worker", "assay.impl.torch_backend"),
+    "torch": (
+        "numpy",
+        "ml_dtypes",
+        "assay.impl.worker",
+        "assay.impl.torch_backend",
+        "torch.profiler",
+    ),
 }
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _STATUS = struct.Struct("<i")
@@ -38,7 +45,8 @@ def _variable(host: HostName) -> str:
 
 
 def ensure(host: HostName) -> str:
-    """Address of the nursery for ``host``; it is started when this process and its ancestors have none.
+    """Address of the nursery for ``host``; it is started when this process and its ancestors have
+    none.
 
     Start it before making a pool of processes, and all of them share one.
     """
@@ -64,9 +72,16 @@ def _start(host: HostName) -> str:
         os.rmdir(folder)
         folder = tempfile.mkdtemp(prefix="assay-", dir="/tmp")
     address = os.path.join(folder, "s")
-    code = f"import sys; sys.path[:] = {sys.path!r}; from assay.impl.nursery import main; main({host!r}, {address!r})"
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; "
+        f"from assay.impl.nursery import main; main({host!r}, {address!r})"
+    )
     # tcache would hand out freed memory without the poison that malloc puts on it.
-    environment = {**os.environ, **dict.fromkeys(_THREADS, "1"), "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0"}
+    environment = {
+        **os.environ,
+        **dict.fromkeys(_THREADS, "1"),
+        "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
+    }
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         env=environment,
@@ -94,7 +109,9 @@ class Child:
     """A worker that was asked for: its process id, and how it ended."""
 
     def __init__(self, host: HostName, descriptors: tuple[int, ...]) -> None:
-        """``descriptors``: socket, arena and log of the worker. OSError when there is no nursery to be had."""
+        """``descriptors``: socket, arena and log of the worker. OSError when there is no nursery to
+        be had.
+        """
         self._line = socket.socket(socket.AF_UNIX)
         try:
             self._line.connect(ensure(host))
@@ -108,7 +125,9 @@ class Child:
             raise
 
     def status(self, timeout: float) -> int | None:
-        """Wait status once it has ended (as ``os.waitpid`` gives it); None: it still runs, or nobody knows."""
+        """Wait status once it has ended (as ``os.waitpid`` gives it); None: it still runs, or
+        nobody knows.
+        """
         self._line.settimeout(timeout)
         try:
             return int(_STATUS.unpack(self._line.recv(_STATUS.size))[0])

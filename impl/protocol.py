@@ -1,4 +1,6 @@
-"""What a backend is: a contract, a host library, and one method (or function) for each op that it computes."""
+"""What a backend is: a contract, a host library, and one method (or function) for each op that it
+computes.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ HostName = Literal["numpy", "torch"]
 
 
 class Unsupported(Exception):
-    """A backend cannot do this variant of an op. Not a fault; shown as such, and never counted as a pass."""
+    """A backend cannot do this variant of an op. Not a fault; shown as such, and never counted as a
+    pass.
+    """
 
     def __init__(self, op: str, reason: str) -> None:
         super().__init__(f"{op}: {reason}")
@@ -33,7 +37,8 @@ class Unsupported(Exception):
 class Operation:
     """A callable that computes one op, and how it spells the op's keywords.
 
-    keywords  canonical name -> own spelling, for each that it accepts; None: it takes all (``**kwargs``)
+    keywords  canonical name -> own spelling, for each that it accepts; None: it takes all
+              (``**kwargs``)
     needed    canonical names that it declares without a default; they are always passed
     """
 
@@ -60,7 +65,9 @@ class Operation:
             if name not in self.keywords:
                 shown = "" if hasattr(value, "shape") else f"={value!r}"
                 accepted = ", ".join(self.keywords) or "none"
-                raise Unsupported(op, f"the adapter does not take {name}{shown}; accepted: {accepted}")
+                raise Unsupported(
+                    op, f"the adapter does not take {name}{shown}; accepted: {accepted}"
+                )
             spelt[self.keywords[name]] = value
         return spelt
 
@@ -77,8 +84,8 @@ def implements(op: str) -> Callable[[Method], Method]:
 def implements_vjp(op: str) -> Callable[[Method], Method]:
     """Mark a method as the gradient of ``op``, for hosts without automatic differentiation.
 
-    It is called as the forward method is, with each cotangent by keyword under its output's name, and
-    returns a dict of gradients by input name.
+    It is called as the forward method is, with each cotangent by keyword under its output's name,
+    and returns a dict of gradients by input name.
     """
     return _mark("__assay_implements_vjp__", op)
 
@@ -118,7 +125,9 @@ class Backend(ABC):
         return self._derivatives
 
     def effective_contract(self) -> Contract:
-        """The contract as its adapter bears it out: ``aligned``, and with the host's modes where it names none."""
+        """The contract as its adapter bears it out: ``aligned``, and with the host's modes where it
+        names none.
+        """
         return self._effective_contract
 
     def differentiates(self, op: str) -> bool:
@@ -147,9 +156,13 @@ class Backend(ABC):
         return self.aligned()
 
     def aligned(self) -> Contract:
-        """The contract, with causal alignment "square" where it claims "offset" and no method takes one."""
+        """The contract, with causal alignment "square" where it claims "offset" and no method takes
+        one.
+        """
         operation = self.operations().get("attention")
-        takes_offset = operation is None or operation.keywords is None or "offset" in operation.keywords
+        takes_offset = (
+            operation is None or operation.keywords is None or "offset" in operation.keywords
+        )
         if self.contract.causal_alignment == "offset" and not takes_offset:
             return replace(self.contract, causal_alignment="square")
         return self.contract
@@ -167,9 +180,11 @@ def _extra(attribute: str, op: str) -> tuple[str, ...]:
 
 
 def operation_of(op: str, function: Callable[..., Any], extra: tuple[str, ...] = ()) -> Operation:
-    """Read how ``function`` spells the keywords of ``op``; ``extra`` are further keywords it may have.
+    """Read how ``function`` spells the keywords of ``op``; ``extra`` are further keywords it may
+    have.
 
-    TypeError: it wants something that no call of ``op`` provides, or cannot take the inputs by position.
+    TypeError: it wants something that no call of ``op`` provides, or cannot take the inputs by
+    position.
     """
     wanted = signature(op)
     known = {**wanted.keywords, **dict.fromkeys(extra)}
@@ -193,8 +208,9 @@ def operation_of(op: str, function: Callable[..., Any], extra: tuple[str, ...] =
                 needed.append(name)
         elif p.default is p.empty:
             raise TypeError(
-                f"parameter {p.name!r} of {_name(function)} has no default and is no keyword of {op}; "
-                f"valid: {', '.join(known)}, or one of the aliases {', '.join(sorted(ALIASES))}"
+                f"parameter {p.name!r} of {_name(function)} has no default and "
+                f"is no keyword of {op}; valid: {', '.join(known)}, "
+                f"or one of the aliases {', '.join(sorted(ALIASES))}"
             )
     return Operation(function, keywords, tuple(needed))
 
@@ -209,7 +225,9 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter] | None:
         return None
 
 
-def _check_positional(op: str, function: Callable[..., Any], parameters: list[inspect.Parameter]) -> None:
+def _check_positional(
+    op: str, function: Callable[..., Any], parameters: list[inspect.Parameter]
+) -> None:
     wanted = signature(op).inputs
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return

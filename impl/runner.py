@@ -11,16 +11,12 @@ from typing import Any
 
 from assay.impl.buffers import Block
 from assay.impl.call import Call, Failure, Hygiene, Reply
-from assay.impl.host import Host
+from assay.impl.host import AdapterError, Host
 from assay.impl.protocol import Backend, Operation, Unsupported
 from assay.impl.signatures import signature
 
 _TRACE_LINES = 24
 _PAGE = 4096
-
-
-class AdapterError(Exception):
-    """The adapter gave back something that is no array of its host."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +30,8 @@ class _Run:
 def execute(
     backend: Backend, calls: Sequence[Call], *, starting: Callable[[int], None] | None = None
 ) -> list[Reply]:
-    """Run ``calls`` in order; one reply each. What a backend does wrong becomes a failure and is never raised.
+    """Run ``calls`` in order; one reply each. What a backend does wrong becomes a failure and is
+    never raised.
 
     ``starting`` is told the index of each call before it runs.
     """
@@ -69,7 +66,9 @@ def _failure(backend: Backend, error: BaseException) -> Failure:
 
 
 def _trace(error: BaseException) -> str:
-    """The traceback without our own frames above the adapter, and cut in the middle when it is long."""
+    """The traceback without our own frames above the adapter, and cut in the middle when it is
+    long.
+    """
     frames = error.__traceback__
     while frames is not None and frames.tb_frame.f_globals.get("__name__") == __name__:
         frames = frames.tb_next
@@ -88,12 +87,18 @@ def _attempt(backend: Backend, call: Call) -> _Run:
         raise Unsupported(call.op, f"the backend does not implement {call.op}; it has: {have}")
     attributes = _fitting_attributes(backend, call)
     host = backend.host()
+    if host.unavailable():
+        raise Unsupported(call.op, host.unavailable())
     backend.mode = call.mode
     prepared = _Prepared.of(backend, host, call)
-    before = host.state()
-    with host.watch_kernels() if call.witness else nullcontext([]) as kernels:
-        outputs, gradients, seconds, grown = _compute(backend, host, operation, call, attributes, prepared)
-    after = host.state()
+    # State is read inside the context, which would undo a change of its own settings on leaving.
+    with host.context():
+        before = host.state()
+        with host.watch_kernels() if call.witness else nullcontext([]) as kernels:
+            outputs, gradients, seconds, grown = _compute(
+                backend, host, operation, call, attributes, prepared
+            )
+        after = host.state()
     changed, broken = prepared.block.inspect(host.fetch_block())
     named = {**outputs, **{f"gradient of {k}": v for k, v in gradients.items()}}
     told = {name: host.describe(native) for name, native in named.items()}
@@ -115,7 +120,8 @@ def _attempt(backend: Backend, call: Call) -> _Run:
 def _fitting_attributes(backend: Backend, call: Call) -> Mapping[str, Any]:
     """The call's attributes, less an offset that the contract's causal alignment implies.
 
-    Raises Unsupported where the contract's own alignment would mean something else than the call asks for.
+    Raises Unsupported where the contract's own alignment would mean something else than the call
+    asks for.
     """
     if call.op != "attention" or not call.attributes.get("causal"):
         return call.attributes
@@ -128,8 +134,8 @@ def _fitting_attributes(backend: Backend, call: Call) -> Mapping[str, Any]:
     if offset != implied or (alignment == "square" and queries != keys):
         raise Unsupported(
             "attention",
-            f"the contract declares causal_alignment={alignment!r}, which cannot express causal with offset={offset} "
-            f"for {queries} queries and {keys} keys",
+            f"the contract declares causal_alignment={alignment!r}, which cannot express causal "
+            f"with offset={offset} for {queries} queries and {keys} keys",
         )
     return {name: value for name, value in call.attributes.items() if name != "offset"}
 
@@ -173,7 +179,9 @@ def _compute(
     attributes: Mapping[str, Any],
     prepared: _Prepared,
 ) -> tuple[dict[str, Any], dict[str, Any], float, int]:
-    """Outputs, gradients, seconds of the last round and bytes gained over the rounds after the first quarter."""
+    """Outputs, gradients, seconds of the last round and bytes gained over the rounds after the
+    first quarter.
+    """
     grown = start = 0
     warm = max(1, call.repeat // 4)
     for turn in range(max(1, call.repeat)):
@@ -192,16 +200,21 @@ def _compute(
 
 
 def _forward(
-    host: Host, operation: Operation, call: Call, attributes: Mapping[str, Any], inputs: Mapping[str, Any]
+    host: Host,
+    operation: Operation,
+    call: Call,
+    attributes: Mapping[str, Any],
+    inputs: Mapping[str, Any],
 ) -> dict[str, Any]:
     names = signature(call.op)
     positional = [inputs[name] for name in names.inputs]
     optional = {name: native for name, native in inputs.items() if name not in names.inputs}
-    with host.forward_context():
-        value = operation.method(*positional, **operation.spell(call.op, {**optional, **attributes}))
+    value = operation.method(*positional, **operation.spell(call.op, {**optional, **attributes}))
     values = (value,) if len(names.outputs) == 1 else value
     if not isinstance(values, tuple) or len(values) != len(names.outputs):
-        raise AdapterError(f"{call.op} must return {len(names.outputs)} arrays, but gave {_kind(value)}")
+        raise AdapterError(
+            f"{call.op} must return {len(names.outputs)} arrays, but gave {_kind(value)}"
+        )
     for name, native in zip(names.outputs, values, strict=True):
         _check_native(host, f"{call.op} returned {name}", native)
     return dict(zip(names.outputs, values, strict=True))
@@ -222,10 +235,11 @@ def _gradients(
     positional = [prepared.inputs[name] for name in names.inputs]
     optional = {n: x for n, x in prepared.inputs.items() if n not in names.inputs}
     keywords = vjp.spell(call.op, {**optional, **attributes, **prepared.cotangents})
-    with host.forward_context():
-        value = vjp.method(*positional, **keywords)
+    value = vjp.method(*positional, **keywords)
     if not isinstance(value, Mapping):
-        raise AdapterError(f"the gradient of {call.op} must be a dict by input name, but is {_kind(value)}")
+        raise AdapterError(
+            f"the gradient of {call.op} must be a dict by input name, but is {_kind(value)}"
+        )
     for name, native in value.items():
         _check_native(host, f"the gradient of {call.op} holds {name}", native)
     return dict(value)
@@ -238,7 +252,11 @@ def _check_native(host: Host, what: str, native: Any) -> None:
 
 def _kind(value: Any) -> str:
     kind = type(value)
-    name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    name = (
+        kind.__qualname__
+        if kind.__module__ == "builtins"
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
     return f"{name} of length {len(value)}" if isinstance(value, (tuple, list, dict)) else name
 
 
@@ -256,7 +274,9 @@ def _aliased(
 
 
 def _later_changes(host: Host, runs: Sequence[_Run]) -> list[Reply]:
-    """Replies with ``changed_later``: outputs whose bits moved, or whose memory a later output shares."""
+    """Replies with ``changed_later``: outputs whose bits moved, or whose memory a later output
+    shares.
+    """
     spans = [{n: host.span(x) for n, x in run.natives.items()} for run in runs]
     replies = []
     for index, run in enumerate(runs):
@@ -269,7 +289,9 @@ def _later_changes(host: Host, runs: Sequence[_Run]) -> list[Reply]:
         )
         reply = run.reply
         replies.append(
-            replace(reply, hygiene=replace(reply.hygiene, changed_later=changed)) if changed else reply
+            replace(reply, hygiene=replace(reply.hygiene, changed_later=changed))
+            if changed
+            else reply
         )
     return replies
 
@@ -285,4 +307,3 @@ def resident_bytes() -> int:
             return int(stream.read().split()[1]) * _PAGE
     except OSError:
         return 0
-

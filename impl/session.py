@@ -1,4 +1,6 @@
-"""A session runs calls of one backend: in this process, or in a worker that may crash, hang and run out of memory."""
+"""A session runs calls of one backend: in this process, or in a worker that may crash, hang and run
+out of memory.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from assay.impl.runner import execute
 class Description:
     """What a loaded backend is, as plain data.
 
-    contract        as the adapter bears it out: default modes of its host, ``square`` alignment without ``offset``
+    contract        as the adapter bears it out: default modes of its host, ``square`` alignment
+                    without ``offset``
     operations      accepted keywords by op; None: all
     gradients       ops whose gradients can be asked for, in ``gradient_modes``
     versions        of what results depend on
@@ -65,7 +68,10 @@ class Session(Protocol):
     def __enter__(self) -> Session: ...
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None: ...
 
 
@@ -87,25 +93,35 @@ class LocalSession:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
 
 def open_session(
-    target: Target | Backend, *, isolate: bool = True, timeout: float = 10.0, memory: int | None = None
+    target: Target | Backend,
+    *,
+    isolate: bool = True,
+    timeout: float = 10.0,
+    memory: int | None = None,
 ) -> Session:
     """Load ``target`` and be ready to run its calls. TargetError: it cannot be loaded.
 
-    isolate  in a worker process; ``timeout`` in seconds a call and ``memory`` in bytes of address space apply to it
+    isolate  in a worker process; ``timeout`` in seconds a call and ``memory`` in bytes of address
+             space apply to it
     memory   None: what is mapped once it is loaded and 2 GiB; 0: no limit
     """
     if timeout <= 0 or (memory is not None and memory < 0):
-        raise ValueError(f"timeout={timeout!r} must be positive and memory={memory!r} None or at least 0")
+        raise ValueError(
+            f"timeout={timeout!r} must be positive and memory={memory!r} None or at least 0"
+        )
     if isolate:
         from assay.impl.worker_session import WorkerSession
 
         return WorkerSession(target, timeout=timeout, memory=memory)
     backend = target.load() if isinstance(target, Target) else target
-    check_backend(backend, backend.contract.name if hasattr(backend, "contract") else type(backend).__name__)
+    check_backend(backend, type(backend).__name__)
     return LocalSession(backend)

@@ -1,4 +1,6 @@
-"""Names of the ops' inputs, keywords and outputs: what an adapter is called with and what it gives back."""
+"""Names of the ops' inputs, keywords and outputs: what an adapter is called with and what it gives
+back.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ class Signature:
     """How an adapter of one op is called.
 
     inputs    arrays passed by position, in this order
-    keywords  passed by keyword when they differ from the default given here (an optional array has None)
+    keywords  passed by keyword when they differ from the default given here (an optional array has
+              None)
     outputs   one name: the adapter returns the array; more: a tuple in this order
     """
 
@@ -46,5 +49,7 @@ def signature(op: str) -> Signature:
     ('q', 'k', 'v')
     """
     if op not in SIGNATURES:
-        raise ValueError(f"op={op!r} is not in the catalogue; valid: {', '.join(sorted(SIGNATURES))}")
+        raise ValueError(
+            f"op={op!r} is not in the catalogue; valid: {', '.join(sorted(SIGNATURES))}"
+        )
     return SIGNATURES[op]

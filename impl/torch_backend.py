@@ -16,8 +16,8 @@ DEFAULT_MODES = ("no_grad", "grad")
 class TorchBackend(Backend):
     """Methods take and return tensors on the contract's device; gradients come from autograd.
 
-    A contract that names no modes runs in "no_grad" and "grad". In modes whose name holds "no_grad" calls run under
-    ``torch.no_grad``; in all others the float inputs require gradients.
+    A contract that names no modes runs in "no_grad" and "grad". In modes whose name holds "no_grad"
+    calls run under ``torch.no_grad``; in all others the float inputs require gradients.
     """
 
     host_name = "torch"
@@ -33,7 +33,9 @@ class TorchBackend(Backend):
     @cached_property
     def _effective_contract(self) -> Contract:
         contract = self.aligned()
-        return replace(contract, modes=DEFAULT_MODES) if contract.modes == ("default",) else contract
+        return (
+            replace(contract, modes=DEFAULT_MODES) if contract.modes == ("default",) else contract
+        )
 
     def differentiates(self, op: str) -> bool:
         """Every op, unless the contract says that there are no gradients."""

@@ -1,17 +1,20 @@
-"""torch's part of running a call: tensors over the prepared memory, autograd, global state, kernel names."""
+"""torch's part of running a call: tensors over the prepared memory, autograd, global state, kernel
+names.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import torch
 
-from assay.impl.host import numpy_state
+from assay.impl.host import AdapterError, numpy_state
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -27,8 +30,12 @@ class TorchHost:
         self._moved: torch.Tensor | None = None
         self._base = 0
 
-    def wrap(self, block: np.ndarray, views: Mapping[str, np.ndarray], differentiable: bool) -> dict[str, Any]:
-        """Tensors over ``views``; float inputs but masks and cotangents become leaves when ``differentiable``."""
+    def wrap(
+        self, block: np.ndarray, views: Mapping[str, np.ndarray], differentiable: bool
+    ) -> dict[str, Any]:
+        """Tensors over ``views``; float inputs but masks and cotangents become leaves when
+        ``differentiable``.
+        """
         self.tracking = differentiable
         if self.device.type == "cpu":
             self._moved, self._base = None, block.__array_interface__["data"][0]
@@ -36,10 +43,16 @@ class TorchHost:
         else:
             self._moved = torch.from_numpy(block).to(self.device)
             self._base = self._moved.data_ptr()
-            natives = {name: self._on_device(self._moved, block, view) for name, view in views.items()}
+            natives = {
+                name: self._on_device(self._moved, block, view) for name, view in views.items()
+            }
         if differentiable:
             for name, tensor in natives.items():
-                if name != "mask" and not name.startswith("cotangent ") and tensor.is_floating_point():
+                if (
+                    name != "mask"
+                    and not name.startswith("cotangent ")
+                    and tensor.is_floating_point()
+                ):
                     tensor.requires_grad_()
         return natives
 
@@ -63,17 +76,30 @@ class TorchHost:
 
     def copy(self, native: Any) -> np.ndarray:
         """The values of a dense tensor of any device, as a row-major numpy array."""
+        if native.layout is not torch.strided or native.is_meta:
+            raise AdapterError(
+                f"the adapter returned a tensor with layout {native.layout} "
+                f"on device {native.device}; it must be dense and hold values"
+            )
         plain = native.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
         if plain.dtype is torch.bfloat16:
             return plain.view(torch.int16).numpy().view(_BFLOAT16)
-        return plain.numpy()
+        try:
+            return plain.numpy()
+        except TypeError as error:
+            raise AdapterError(
+                f"the adapter returned a tensor that numpy cannot hold: {error}"
+            ) from error
 
     def span(self, native: Any) -> tuple[int, int]:
         """Address range of the elements."""
         if native.numel() == 0:
             return (0, 0)
         start = native.data_ptr()
-        last = sum((length - 1) * stride for length, stride in zip(native.shape, native.stride(), strict=True))
+        last = sum(
+            (length - 1) * stride
+            for length, stride in zip(native.shape, native.stride(), strict=True)
+        )
         return (start, start + (last + 1) * native.element_size())
 
     def base(self) -> int:
@@ -96,9 +122,15 @@ class TorchHost:
             "torch matmul precision": torch.get_float32_matmul_precision(),
         }
 
-    def forward_context(self) -> AbstractContextManager[Any]:
+    @contextmanager
+    def context(self) -> Iterator[None]:
         """Gradient mode as the call's mode asks for."""
-        return torch.set_grad_enabled(self.tracking)
+        with np.errstate(all="ignore"), torch.set_grad_enabled(self.tracking):
+            yield
+
+    def unavailable(self) -> str:
+        """Why tensors cannot be put on the device."""
+        return _unavailable(self.device)
 
     def gradients(
         self, outputs: Mapping[str, Any], inputs: Mapping[str, Any], cotangents: Mapping[str, Any]
@@ -107,7 +139,9 @@ class TorchHost:
         leaves = {name: tensor for name, tensor in inputs.items() if tensor.requires_grad}
         reached = [name for name in cotangents if outputs[name].requires_grad]
         if not reached:
-            raise RuntimeError("no output depends on an input through autograd, so there are no gradients")
+            raise RuntimeError(
+                "no output depends on an input through autograd, so there are no gradients"
+            )
         found = torch.autograd.grad(
             [outputs[name] for name in reached],
             list(leaves.values()),
@@ -129,8 +163,14 @@ class TorchHost:
     def out_of_memory(self, error: BaseException) -> bool:
         """torch's CPU allocator raises a plain RuntimeError."""
         text = str(error)
-        cpu = "DefaultCPUAllocator" in text or "can't allocate memory" in text or "not enough memory" in text
-        return isinstance(error, torch.OutOfMemoryError) or (isinstance(error, RuntimeError) and cpu)
+        cpu = (
+            "DefaultCPUAllocator" in text
+            or "can't allocate memory" in text
+            or "not enough memory" in text
+        )
+        return isinstance(error, torch.OutOfMemoryError) or (
+            isinstance(error, RuntimeError) and cpu
+        )
 
     def versions(self) -> dict[str, str]:
         """torch, numpy and, on a GPU, its name and driver interface."""
@@ -141,8 +181,19 @@ class TorchHost:
         return found
 
 
+@cache
+def _unavailable(device: torch.device) -> str:
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        return f"device {str(device)!r} is not available: {str(error).splitlines()[0]}"
+    return ""
+
+
 def tensor_of(view: np.ndarray) -> torch.Tensor:
-    """A tensor that shares memory with ``view``; bfloat16 crosses as bits, since torch knows no ml_dtypes."""
+    """A tensor that shares memory with ``view``; bfloat16 crosses as bits, since torch knows no
+    ml_dtypes.
+    """
     if view.dtype == _BFLOAT16:
         return torch.from_numpy(view.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(view)
@@ -161,7 +212,9 @@ def _kernels(device: str) -> Iterator[list[str]]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Standard error goes nowhere meanwhile: the profiler library writes a line there at each start and stop."""
+    """Standard error goes nowhere meanwhile: the profiler library writes a line there at each start
+    and stop.
+    """
     saved, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
     try:

@@ -1,7 +1,8 @@
-"""Messages between a session and its worker: small ones over a socket, arrays beside them in shared memory.
+"""Messages between a session and its worker: small ones over a socket, arrays beside them in shared
+memory.
 
-The shared memory is a file without a name, known to the two processes alone, so nothing can be left behind. Its first
-bytes hold the index of the call in progress, which survives the worker.
+The shared memory is a file without a name, known to the two processes alone, so nothing can be left
+behind. Its first bytes hold the index of the call in progress, which survives the worker.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class Arena:
 
 
 class Channel:
-    """One end of the line. ``copy``: received arrays are copies, and not views that the next message overwrites."""
+    """One end of the line. ``copy``: received arrays are copies, and not views that the next
+    message overwrites.
+    """
 
     def __init__(self, sock: socket.socket, arena: Arena, *, copy: bool) -> None:
         self.sock = sock
@@ -92,7 +95,9 @@ class Channel:
         self.sock.sendall(_HEADER.pack(len(sizes), len(payload)) + lengths + payload)
 
     def receive(self, timeout: float | None = None) -> Any:
-        """The next message. TimeoutError: nothing came in time; EOFError: the other side is gone."""
+        """The next message. TimeoutError: nothing came in time; EOFError: the other side is
+        gone.
+        """
         if timeout != self._timeout:
             self.sock.settimeout(timeout)
             self._timeout = timeout
@@ -110,7 +115,9 @@ class Channel:
         memory = self.arena.at_least(end)
         views = [memory[at : at + size] for at, size in zip(places, sizes, strict=True)]
         payload = memoryview(got)[start:]
-        return pickle.loads(payload, buffers=[bytearray(view) for view in views] if self.copy else views)
+        return pickle.loads(
+            payload, buffers=[bytearray(view) for view in views] if self.copy else views
+        )
 
     def _parts(self, missing: int) -> list[bytes]:
         parts = []

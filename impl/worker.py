@@ -1,4 +1,6 @@
-"""What a worker process does: load one backend, then run the calls that it is sent, until the line closes."""
+"""What a worker process does: load one backend, then run the calls that it is sent, until the line
+closes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ _LOG_LIMIT = 1 << 20
 _HEADROOM = 2 << 30
 _DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _PERTURB = -6  # M_PERTURB
-# The low byte decides what freed memory holds (0), its complement what fresh memory holds (0xFF: NaN in every format).
+# The low byte decides what freed memory holds (0), its complement what fresh memory holds (0xFF:
+# NaN in every format).
 _POISON = 0x100
 
 
@@ -34,7 +37,8 @@ class Start:
     """First message to a worker.
 
     pickled  the Target to load, or a pickled backend;  path, folder: where to find modules
-    memory   bytes of address space; None: what is mapped once the backend is loaded, and 2 GiB; 0: no limit
+    memory   bytes of address space; None: what is mapped once the backend is loaded, and 2 GiB; 0:
+             no limit
     """
 
     pickled: bytes
@@ -76,14 +80,18 @@ def _run_calls(channel: Channel, backend: Backend) -> None:
             calls: Sequence[Call] = channel.receive()
         except EOFError:
             return
-        replies = execute(backend, calls, starting=lambda index: setattr(channel.arena, "progress", index))
+        replies = execute(
+            backend, calls, starting=lambda index: setattr(channel.arena, "progress", index)
+        )
         del calls
         _trim_log()
         channel.send(replies)
 
 
 def _settle(log: int) -> None:
-    """Own output, signals and allocator: nothing that the backend does reaches the user's terminal."""
+    """Own output, signals and allocator: nothing that the backend does reaches the user's
+    terminal.
+    """
     libc = ctypes.CDLL(None)
     with contextlib.suppress(AttributeError):
         libc.prctl(_DIE_WITH_PARENT, signal.SIGKILL)
@@ -108,12 +116,14 @@ def _load(start: Start) -> Backend:
     try:
         target = pickle.loads(start.pickled)
     except Exception as error:
-        raise TargetError(f"the backend cannot be sent to a worker: {type(error).__name__}: {error}") from error
+        raise TargetError(
+            f"the backend cannot be sent to a worker: {type(error).__name__}: {error}"
+        ) from error
     if isinstance(target, Target):
         backend = target.load()
     else:
         backend = target
-        check_backend(backend, backend.contract.name)
+        check_backend(backend, type(backend).__name__)
     _one_thread()
     if backend.contract.device == "cpu":
         _limit_memory(start.memory)

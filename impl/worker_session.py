@@ -13,7 +13,7 @@ from types import TracebackType
 from assay.impl.call import Call, Failure, Reply
 from assay.impl.loading import Target, TargetError
 from assay.impl.nursery import Child
-from assay.impl.protocol import Backend
+from assay.impl.protocol import Backend, HostName
 from assay.impl.session import Description
 from assay.impl.transport import Arena, Channel, anonymous_file
 from assay.impl.worker import Ready, Refused, Start
@@ -32,7 +32,9 @@ class _Lost(Exception):
 
 
 class WorkerSession:
-    """Runs calls in a worker; after a crash, a hang or an exhausted memory the next call gets a new one."""
+    """Runs calls in a worker; after a crash, a hang or an exhausted memory the next call gets a new
+    one.
+    """
 
     def __init__(self, target: Target | Backend, *, timeout: float, memory: int | None) -> None:
         self._timeout = timeout
@@ -58,7 +60,9 @@ class WorkerSession:
         except _Lost as lost:
             self.close()
             trace = f"\n{lost.failure.trace}" if lost.failure.trace else ""
-            raise TargetError(f"target={self._name!r} cannot be loaded: {lost.failure.message}{trace}") from lost
+            raise TargetError(
+                f"target={self._name!r} cannot be loaded: {lost.failure.message}{trace}"
+            ) from lost
         except BaseException:
             self.close()
             raise
@@ -71,7 +75,8 @@ class WorkerSession:
     def run(self, calls: Sequence[Call]) -> list[Reply]:
         """Run ``calls`` in the worker.
 
-        A call that takes the worker along ends the batch: the ones before it are run again, the ones after it are not.
+        A call that takes the worker along ends the batch: the ones before it are run again, the
+        ones after it are not.
         """
         try:
             if self._worker is None:
@@ -79,7 +84,9 @@ class WorkerSession:
             assert self._worker is not None
             replies = self._worker.run(calls, self._timeout)
         except TargetError as error:
-            return [Reply(failure=Failure("crashed", f"the worker cannot be started again: {error}"))] * len(calls)
+            return [
+                Reply(failure=Failure("crashed", f"the worker cannot be started again: {error}"))
+            ] * len(calls)
         except _Lost as lost:
             index = self._worker.progress if self._worker is not None else 0
             self.close()
@@ -94,7 +101,9 @@ class WorkerSession:
 
     def _after_loss(self, calls: Sequence[Call], index: int, failure: Failure) -> list[Reply]:
         before = self.run(calls[:index]) if index else []
-        skipped = Failure(failure.kind, f"not run: call {index} of its batch {failure.kind} ({failure.message})")
+        skipped = Failure(
+            failure.kind, f"not run: call {index} of its batch {failure.kind} ({failure.message})"
+        )
         rest = len(calls) - index - 1
         return [*before, Reply(failure=failure), *[Reply(failure=skipped)] * rest]
 
@@ -108,7 +117,10 @@ class WorkerSession:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 
@@ -116,14 +128,13 @@ class WorkerSession:
 class _Worker:
     """One worker process, the line to it, and its output."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: HostName) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX)
         self._log = anonymous_file()
         self.channel = Channel(ours, Arena(anonymous_file()), copy=True)
         self.channel.arena.progress = 0
         try:
-            kind = "torch" if host == "torch" else "numpy"
-            self._child = Child(kind, (theirs.fileno(), self.channel.arena.descriptor, self._log))
+            self._child = Child(host, (theirs.fileno(), self.channel.arena.descriptor, self._log))
         except BaseException:
             self.channel.close()
             os.close(self._log)
@@ -137,7 +148,9 @@ class _Worker:
         return self.channel.arena.progress
 
     def run(self, calls: Sequence[Call], timeout: float) -> list[Reply]:
-        """Send ``calls`` and wait ``timeout`` seconds for each of them. _Lost: the worker is gone."""
+        """Send ``calls`` and wait ``timeout`` seconds for each of them. _Lost: the worker is
+        gone.
+        """
         self.channel.arena.progress = 0
         try:
             self.channel.send(calls)
@@ -167,7 +180,9 @@ class _Worker:
             raise _Lost(self._death()) from None
 
     def _hung(self, timeout: float, task: str) -> Failure:
-        return Failure("hung", f"did not {task} within {timeout:g} s and was killed", trace=self._output())
+        return Failure(
+            "hung", f"did not {task} within {timeout:g} s and was killed", trace=self._output()
+        )
 
     def _death(self) -> Failure:
         status = self._child.status(_STATUS_WAIT)

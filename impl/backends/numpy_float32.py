@@ -1,6 +1,8 @@
-"""numpy.float32: masked softmax and attention in plain numpy, one array expression a step, with gradients by hand.
+"""numpy.float32: masked softmax and attention in plain numpy, one array expression a step, with
+gradients by hand.
 
-16-bit inputs are computed in float32 and rounded once at the end; float64 inputs are computed in float64.
+16-bit inputs are computed in float32 and rounded once at the end; float64 inputs are computed in
+float64.
 """
 
 from __future__ import annotations
@@ -106,7 +108,9 @@ def _factor(q: Array, scale: float | None) -> Any:
 
 
 def _masked(x: Array, mask: Array | None) -> tuple[Array, Array]:
-    """Scores with an additive mask added, and where they are allowed (in the shape of the scores)."""
+    """Scores with an additive mask added, and where they are allowed (in the shape of the
+    scores).
+    """
     if mask is None:
         return x, np.ones(x.shape, dtype=bool)
     if mask.dtype == bool:

@@ -1,4 +1,6 @@
-"""The shape rules of the ops, for kernels that would broadcast where the op does not. Any arrays with ``shape`` will do."""
+"""The shape rules of the ops, for kernels that would broadcast where the op does not. Any arrays
+with ``shape`` will do.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ from typing import Any
 
 
 def check_attention(q: Any, k: Any, v: Any, mask: Any = None) -> None:
-    """ValueError unless q [B, H, L, D], k [B, Hkv, S, D], v [B, Hkv, S, Dv] and the mask fit together."""
+    """ValueError unless q [B, H, L, D], k [B, Hkv, S, D], v [B, Hkv, S, Dv] and the mask fit
+    together.
+    """
     shapes = f"q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
     if not len(q.shape) == len(k.shape) == len(v.shape) == 4:
         raise ValueError(f"{shapes}: each must have 4 axes")

@@ -1,4 +1,6 @@
-"""torch.manual: attention as it is written in tutorials: matmul, masked_fill(-inf), softmax, matmul."""
+"""torch.manual: attention as it is written in tutorials: matmul, masked_fill(-inf), softmax,
+matmul.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +26,7 @@ class TorchManual(TorchBackend):
         name="torch.manual",
         dtypes=("float32", "bfloat16", "float16", "float64"),
         provider="ATen",
+        intermediate="input",
         empty_row="nan",
         blocked_nonfinite="propagates",
         grouped_heads=True,
@@ -55,7 +58,9 @@ class TorchManual(TorchBackend):
         heads, queries, keys = q.shape[1], q.shape[2], k.shape[2]
         if k.shape[1] not in (0, heads):
             k, v = (x.repeat_interleave(heads // x.shape[1], dim=1) for x in (k, v))
-        seen = position_mask(queries, keys, causal=causal, offset=offset, window=window, device=q.device)
+        seen = position_mask(
+            queries, keys, causal=causal, offset=offset, window=window, device=q.device
+        )
         factor = 1.0 / math.sqrt(max(q.shape[3], 1)) if scale is None else scale
         scores = (q @ k.transpose(-2, -1)) * factor
         return torch.softmax(_masked(scores, merge(mask, seen)), dim=-1) @ v

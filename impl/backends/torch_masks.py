@@ -9,13 +9,21 @@ Window = tuple[int | None, int | None]
 
 
 def position_mask(
-    queries: int, keys: int, *, causal: bool, offset: int, window: Window | None, device: torch.device
+    queries: int,
+    keys: int,
+    *,
+    causal: bool,
+    offset: int,
+    window: Window | None,
+    device: torch.device,
 ) -> Tensor | None:
     """Which keys [L, S] the causal rule and the window let each query see; None when all."""
     left, right = window or (None, None)
     if not causal and left is None and right is None:
         return None
-    ahead = torch.arange(keys, device=device) - torch.arange(queries, device=device)[:, None] - offset
+    ahead = (
+        torch.arange(keys, device=device) - torch.arange(queries, device=device)[:, None] - offset
+    )
     seen = torch.ones(queries, keys, dtype=torch.bool, device=device)
     if causal:
         seen &= ahead <= 0
@@ -27,7 +35,9 @@ def position_mask(
 
 
 def merge(mask: Tensor | None, positions: Tensor | None) -> Tensor | None:
-    """Both masks together; an additive ``mask`` stays additive, with -inf where ``positions`` blocks."""
+    """Both masks together; an additive ``mask`` stays additive, with -inf where ``positions``
+    blocks.
+    """
     if mask is None or positions is None:
         return positions if mask is None else mask
     if mask.dtype is torch.bool:

@@ -1,9 +1,11 @@
-"""torch.mha: ``nn.MultiheadAttention`` with projections that only select, so that the module computes attention itself.
+"""torch.mha: ``nn.MultiheadAttention`` with projections that only select, so that the module
+computes attention itself.
 
-The module's fast path takes self-attention alone: query, key and value must be one tensor x. So x = [q | k | v] along
-the features, as wide as 3 H heads, and the projections pick each part for the first H heads; the other heads are idle
-(their queries, keys and values are 0) and their outputs are dropped. The width of a head, and with it the scale, is
-that of q. Where there are more keys than queries or fewer, the module is called with three tensors.
+The module's fast path takes self-attention alone: query, key and value must be one tensor x. So x =
+[q | k | v] along the features, as wide as 3 H heads, and the projections pick each part for the
+first H heads; the other heads are idle (their queries, keys and values are 0) and their outputs are
+dropped. The width of a head, and with it the scale, is that of q. Where there are more keys than
+queries or fewer, the module is called with three tensors.
 """
 
 from __future__ import annotations
@@ -24,16 +26,18 @@ _NEEDS_MASK = "Need attn_mask if specifying the is_causal hint"
 
 
 class TorchMha(TorchBackend):
-    """Called as a user would: ``is_causal=True`` without a mask where causal says it all, in every mode.
+    """Called as a user would: ``is_causal=True`` without a mask where causal says it all, in every
+    mode.
 
-    Where the module refuses that, the call is unsupported. Selecting by matrix products mixes NaN and infinity into
-    all features of a token, so nothing is promised of them.
+    Where the module refuses that, the call is unsupported. Selecting by matrix products mixes NaN
+    and infinity into all features of a token, so nothing is promised of them.
     """
 
     contract = Contract(
         name="torch.mha",
         dtypes=("float32", "bfloat16", "float16", "float64"),
         provider="ATen",
+        intermediate="input",
         empty_row="zeros",
         blocked_nonfinite="propagates",
         modes=("train", "eval.grad", "eval.no_grad", "eval.no_grad.weights"),
@@ -53,12 +57,19 @@ class TorchMha(TorchBackend):
         window: Window | None = None,
         scale: float | None = None,
     ) -> Tensor:
-        """Output [B, H, L, D]; values as wide as keys, as many heads, and the default scale only."""
+        """Output [B, H, L, D]; values as wide as keys, as many heads, and the default scale
+        only.
+        """
         check_attention(q, k, v, mask)
         _check_supported(q, k, v, scale)
         flag = causal and mask is None and offset == 0 and window is None
         seen = position_mask(
-            q.shape[2], k.shape[2], causal=causal and not flag, offset=offset, window=window, device=q.device
+            q.shape[2],
+            k.shape[2],
+            causal=causal and not flag,
+            offset=offset,
+            window=window,
+            device=q.device,
         )
         together = q.shape[2] == k.shape[2]
         heads = _packed_heads(q.shape[1]) if together else q.shape[1]
@@ -74,7 +85,9 @@ class TorchMha(TorchBackend):
             )
         except RuntimeError as error:
             if _NEEDS_MASK in str(error):
-                raise Unsupported("attention", f"the module refuses is_causal without a mask here: {error}") from error
+                raise Unsupported(
+                    "attention", f"the module refuses is_causal without a mask here: {error}"
+                ) from error
             raise
         split = out.unflatten(-1, (heads, q.shape[3])).transpose(1, 2)
         return split[:, : q.shape[1]]
@@ -88,7 +101,9 @@ def _check_supported(q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> No
     if not (q.shape[1] and q.shape[3]):
         raise Unsupported("attention", "the module needs at least one head of width 1")
     if scale is not None and scale != 1.0 / math.sqrt(q.shape[3]):
-        raise Unsupported("attention", f"the module has the default scale only, not scale={scale!r}")
+        raise Unsupported(
+            "attention", f"the module has the default scale only, not scale={scale!r}"
+        )
 
 
 def _packed_heads(heads: int) -> int:
@@ -109,7 +124,9 @@ def _packed(q: Tensor, k: Tensor, v: Tensor, heads: int) -> tuple[Tensor, Tensor
 
 
 def _blocked(mask: Tensor | None, q: Tensor, k: Tensor, heads: int) -> Tensor | None:
-    """The module's mask [B heads, L, S]: True where *blocked*, or additive; idle heads see everything."""
+    """The module's mask [B heads, L, S]: True where *blocked*, or additive; idle heads see
+    everything.
+    """
     if mask is None:
         return None
     batch, own, queries = q.shape[:3]

@@ -18,7 +18,9 @@ _DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
 class _Sdpa(TorchBackend):
-    """Offsets and windows become masks; ``is_causal``, a top-left triangle, is used where it alone says it all."""
+    """Offsets and windows become masks; ``is_causal``, a top-left triangle, is used where it alone
+    says it all.
+    """
 
     kernel: ClassVar[SDPBackend]
 
@@ -39,7 +41,12 @@ class _Sdpa(TorchBackend):
         check_attention(q, k, v, mask)
         flag = causal and mask is None and offset == 0 and window is None
         seen = position_mask(
-            q.shape[2], k.shape[2], causal=causal and not flag, offset=offset, window=window, device=q.device
+            q.shape[2],
+            k.shape[2],
+            causal=causal and not flag,
+            offset=offset,
+            window=window,
+            device=q.device,
         )
         grouped = q.shape[1] != k.shape[1]
         with sdpa_kernel(self.kernel):
@@ -49,7 +56,9 @@ class _Sdpa(TorchBackend):
                 )
             except RuntimeError as error:
                 if "No available kernel" in str(error):
-                    raise Unsupported("attention", f"{self.contract.name} refuses this call: {error}") from error
+                    raise Unsupported(
+                        "attention", f"{self.contract.name} refuses this call: {error}"
+                    ) from error
                 raise
 
 
@@ -78,11 +87,15 @@ class SdpaFlash(_Sdpa):
         name="torch.sdpa.flash",
         dtypes=_DTYPES,
         provider="ATen",
+        intermediate="input",
         block_sizes=(32, 64, 256, 512),
         empty_row="zeros",
         blocked_nonfinite="isolates",
         grouped_heads=True,
         value_width=False,
-        witness=("aten::_scaled_dot_product_flash_attention_for_cpu", "aten::_scaled_dot_product_flash_attention"),
+        witness=(
+            "aten::_scaled_dot_product_flash_attention_for_cpu",
+            "aten::_scaled_dot_product_flash_attention",
+        ),
         requires=("torch",),
     )
