@@ -88,19 +88,27 @@ def agreement(
     """Two runs of one body take the same folds: each pair agrees, by induction, given those before it."""
     queries: list[Query] = []
     lemmas: list[Premise] = []
+    done: list[tuple[Fold, Fold]] = []
     for f, g in zip(first, second, strict=True):
-        if f is not g:
+        if f is not g and (f, g) not in done:
             more, lemma = by_induction(
                 f"{f.function.name()} agrees with {g.function.name()}",
                 axis,
                 partial(_agree, f, g),
-                pointwise=pointwise,
+                pointwise=partial(_at_entry, pointwise, tuple(done)),
                 premises=[*premises, *lemmas],
                 witness=witness,
             )
             queries += more
             lemmas.append(lemma)
+            done.append((f, g))
     return queries, lemmas
+
+
+def _at_entry(pointwise: Pointwise, done: Sequence[tuple[Fold, Fold]], k: Any) -> list[Premise]:
+    """What is given at k, and the pairs that agree at every prefix, so at k as well."""
+    before = [Premise("an earlier fold agrees at k", _agree(f, g, k), "lemma") for f, g in done]
+    return [*pointwise(k), *before]
 
 
 def _agree(f: Fold, g: Fold, m: Any) -> z3.BoolRef:

@@ -155,10 +155,11 @@ def _refute(text: str, body: Body, deadline: float) -> TwinOutcome:
             elif not step.holds:
                 return TwinOutcome(text, True, step.name)
         # Small values refute most mutants without a solver.
-        for attempt in (lambda q: confirm(q, None), lambda q: _solved(q, deadline, said)):
-            found = next(filter(None, map(attempt, queries)), "")
-            if found:
-                return TwinOutcome(text, True, found)
+        for tries in (8, 200, None):
+            for query in queries:
+                found = confirm(query, None, tries) if tries else _solved(query, deadline, said)
+                if found:
+                    return TwinOutcome(text, True, found)
     except Exception as error:
         said.append(f"{type(error).__name__}: {error}")
     return TwinOutcome(text, False, "; ".join(said) or "every case holds")

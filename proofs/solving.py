@@ -71,10 +71,10 @@ def witness_text(query: Query, premises: tuple[Premise, ...]) -> tuple[bool, str
     return True, evaluation.text()
 
 
-def confirm(query: Query, model: z3.ModelRef | None) -> str:
+def confirm(query: Query, model: z3.ModelRef | None, tries: int = 200) -> str:
     """A counterexample that survives evaluation with the true exp: the model's, or one from a grid."""
     candidates = [_from_model(model)] if model is not None else []
-    for values in itertools.chain(candidates, _grid(query)):
+    for values in itertools.chain(candidates, _grid(query, tries)):
         evaluation = Evaluation(values, query.folds)
         if all(evaluation(p.term) for p in query.premises) and not evaluation(query.goal):
             return evaluation.text()
@@ -86,7 +86,7 @@ def _from_model(model: z3.ModelRef) -> dict[str, Any]:
     return {name: x for name, x in constants.items() if x is not None}
 
 
-def _grid(query: Query, tries: int = 200) -> Any:
+def _grid(query: Query, tries: int) -> Any:
     """Assignments of small values to the free names, drawn with a fixed seed."""
     names = {
         t.decl().name(): t.sort()

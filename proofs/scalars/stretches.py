@@ -106,6 +106,19 @@ class Axis:
         return self._fold(key, kind.sort(), kind(0).term, step)
 
 
+def _remembered(at: Callable[[Index], T]) -> Callable[[Index], T]:
+    """``at``, calculated once for each index; the index is kept, so that its id stays its own."""
+    known: dict[int, tuple[Index, T]] = {}
+
+    def again(j: Index) -> T:
+        key = j.get_id()
+        if key not in known:
+            known[key] = (j, at(j))
+        return known[key][1]
+
+    return again
+
+
 def _body(x: Any, j: Index) -> Any:
     return x.at(j) if isinstance(x, Stretch | StretchMask) else x
 
@@ -116,7 +129,7 @@ class StretchMask:
     __slots__ = ("at", "axis")
 
     def __init__(self, axis: Axis, at: Callable[[Index], Condition]) -> None:
-        self.axis, self.at = axis, at
+        self.axis, self.at = axis, _remembered(at)
 
     def select(self, yes: Any, no: Any) -> Stretch:
         """``yes`` where the condition holds, else ``no``, entry by entry."""
@@ -151,7 +164,7 @@ class Stretch:
     __slots__ = ("at", "axis")
 
     def __init__(self, axis: Axis, at: Callable[[Index], Term]) -> None:
-        self.axis, self.at = axis, at
+        self.axis, self.at = axis, _remembered(at)
 
     def exp(self) -> Stretch:
         """Exponential of every entry."""
@@ -168,12 +181,12 @@ class Stretch:
     def row_max(self, scores: Any, allowed: Any) -> Term:
         """The number that the spec subtracts before the exponential.
 
-        Over the reals it is left free: what is proved holds for any shift, the maximum among them. In
-        an opaque arithmetic it is the loop over the row, which must then be this one stretch.
+        Over the reals it is left free: what is proved holds for any shift that, like the maximum, does
+        not depend on the order of the row. In an opaque arithmetic it is the loop over the row, which must then be this one stretch.
         """
         if self.axis.kind is not Opaque:
             names = [f"{_name(s)} {_name(a)}" for s, a in zip(scores, allowed, strict=True)]
-            return self.axis.kind(z3.Real(f"top[{'; '.join(names)}]"))
+            return self.axis.kind(z3.Real(f"top[{'; '.join(sorted(names))}]"))
         if len(scores) != 1:
             raise ValueError(f"row of {len(scores)} elements must be one stretch")
         mask = allowed[0] if isinstance(allowed[0], StretchMask) else self.axis.same(allowed[0])

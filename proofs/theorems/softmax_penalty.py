@@ -1,6 +1,6 @@
 """Finite penalties, exhaustively: which of them round to weight 0 in float16 and bfloat16.
 
-bfloat16 is computed as float32 rounded to nearest even after every operation.
+bfloat16 is computed in float32 and rounded to nearest even when it is stored.
 """
 
 from __future__ import annotations
