@@ -58,7 +58,8 @@ class _Version(Action):
     def __call__(self, parser: ArgumentParser, *_: object) -> None:
         from assay.cli.versions import own_version
 
-        parser.exit(message=f"assay {own_version()}\n")
+        sys.stdout.write(f"assay {own_version()}\n")
+        parser.exit()
 
 
 def parser() -> ArgumentParser:

@@ -30,11 +30,11 @@ def _execute(args: Namespace) -> Status:
     }
     taken = [str(path) for path in files if path.exists()]
     if taken:
-        raise UsageError(f"{', '.join(taken)} exists and is not overwritten; choose another FILE.py")
+        raise UsageError(f"{', '.join(taken)}: already there, and nothing is overwritten; choose another FILE.py")
     if not adapter.absolute().parent.is_dir():
         raise UsageError(f"file={str(adapter)!r} must be in a directory that exists")
     for path, template in files.items():
-        path.write_text(_fill(template, adapter.name), encoding="utf-8")
+        path.write_text(_fill(template, adapter), encoding="utf-8")
     console.block(
         f"{adapter}: a correct plain attention; put your kernel in its place\n"
         + "\n".join(f"{path}" for path in files if path != adapter)
@@ -43,9 +43,9 @@ def _execute(args: Namespace) -> Status:
     return Status.HELD
 
 
-def _fill(template: str, file: str) -> str:
+def _fill(template: str, adapter: Path) -> str:
     text = resources.files("assay.cli").joinpath("templates", template).read_text(encoding="utf-8")
-    return Template(text).safe_substitute(file=file)
+    return Template(text).substitute(file=adapter.name, path=adapter.as_posix())
 
 
 COMMAND = Command(

@@ -23,7 +23,7 @@ def picture(name: str, values: Any) -> Markup:
         return Markup("")
     shown = [row[:LIMIT] for row in rows[:LIMIT]]
     numbers = len(shown[0]) <= _NUMBERS and name != "mask"
-    size = _SIZE * (2 if numbers else 1) // (1 if numbers else 2)
+    size = 2 * _SIZE if numbers else _SIZE * 4 // 5 if len(shown[0]) <= _NUMBERS else _SIZE // 2
     top = max((abs(v) for row in shown for v in row if math.isfinite(v)), default=0.0) or 1.0
     squares = [
         _square(name, i, j, v, top, size, numbers) for i, row in enumerate(shown) for j, v in enumerate(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -42,3 +43,17 @@ def faulty(sound: Result) -> Result:
     )
     contracts = {**sound.contracts, "my-flash": {"name": "my-flash", "empty_row": "nan", "provider": HOSTILE}}
     return replace(sound, cells=cells, contracts=contracts, planned=len(cells) + 2, finished=False)
+
+
+@pytest.fixture
+def sound_journal(sound: Result, tmp_path: Path) -> Path:
+    """A store that holds the sound campaign."""
+    from assay.properties.journal import Journal
+
+    folder = tmp_path / "store"
+    with Journal(folder, create=True) as journal:
+        journal.begin(sound, "fingerprint")
+        for cell in sound.cells:
+            journal.add(sound.campaign, cell)
+        journal.end(sound)
+    return folder
