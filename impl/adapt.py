@@ -47,7 +47,7 @@ def host_of(function: Callable[..., Any]) -> HostName:
     >>> host_of(lambda x: x)
     'numpy'
     """
-    if any(base.__module__.partition(".")[0] == "torch" for base in type(function).__mro__):
+    if any(base.__module__.partition(".")[0] == "torch" for base in inspect.getmro(type(function))):
         return "torch"
     plain = inspect.unwrap(getattr(function, "func", function))
     space: Mapping[str, Any] = getattr(plain, "__globals__", {})

@@ -183,13 +183,15 @@ def _compute(
     first quarter.
     """
     grown = start = 0
+    seconds = 0.0
+    outputs: dict[str, Any] = {}
+    gradients: dict[str, Any] = {}
     warm = max(1, call.repeat // 4)
     for turn in range(max(1, call.repeat)):
         if turn == warm:
             start = resident_bytes()
         began = time.perf_counter()
         outputs = _forward(host, operation, call, attributes, prepared.inputs)
-        gradients = {}
         if call.cotangents is not None:
             gradients = _gradients(backend, host, call, attributes, prepared, outputs)
         host.synchronize()

@@ -4,49 +4,16 @@ out of memory.
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol
 
 from assay.impl.call import Call, Reply
-from assay.impl.contract import Contract
+from assay.impl.description import Description as Description
+from assay.impl.description import describe
 from assay.impl.loading import Target, check_backend
-from assay.impl.protocol import Backend, HostName
+from assay.impl.protocol import Backend
 from assay.impl.runner import execute
-
-
-@dataclass(frozen=True)
-class Description:
-    """What a loaded backend is, as plain data.
-
-    contract        as the adapter bears it out: default modes of its host, ``square`` alignment
-                    without ``offset``
-    operations      accepted keywords by op; None: all
-    gradients       ops whose gradients can be asked for, in ``gradient_modes``
-    versions        of what results depend on
-    """
-
-    contract: Contract
-    operations: Mapping[str, tuple[str, ...] | None]
-    gradients: tuple[str, ...]
-    gradient_modes: tuple[str, ...]
-    versions: Mapping[str, str]
-    host: HostName
-
-
-def describe(backend: Backend) -> Description:
-    """The description of a loaded backend."""
-    operations = backend.operations()
-    return Description(
-        contract=backend.effective_contract(),
-        operations={op: operation.accepted for op, operation in operations.items()},
-        gradients=tuple(op for op in operations if backend.differentiates(op)),
-        gradient_modes=backend.gradient_modes(),
-        versions={"python": platform.python_version(), **backend.host().versions()},
-        host=backend.host_name,
-    )
 
 
 class Session(Protocol):

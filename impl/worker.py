@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from assay.impl.call import Call
+from assay.impl.description import Description, describe
 from assay.impl.loading import Target, TargetError, check_backend
 from assay.impl.protocol import Backend
 from assay.impl.runner import execute
-from assay.impl.session import Description, describe
 from assay.impl.transport import Arena, Channel
 
 _LOG_LIMIT = 1 << 20

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from assay.impl.call import Call, Failure, Reply
+from assay.impl.description import Description
 from assay.impl.loading import Target, TargetError
 from assay.impl.nursery import Child
 from assay.impl.protocol import Backend, HostName
-from assay.impl.session import Description
 from assay.impl.transport import Arena, Channel, anonymous_file
 from assay.impl.worker import Ready, Refused, Start
 
@@ -38,7 +38,9 @@ class WorkerSession:
 
     def __init__(self, target: Target | Backend, *, timeout: float, memory: int | None) -> None:
         self._timeout = timeout
-        self._host = target.host_hint() if isinstance(target, Target) else target.host_name
+        self._host: HostName = (
+            target.host_hint() if isinstance(target, Target) else target.host_name
+        )
         self._name = target.text if isinstance(target, Target) else type(target).__name__
         self._memory = memory
         try:
