@@ -1,0 +1,1 @@
+"""Known-bad and known-good backends: how well do the properties detect?"""

@@ -1,0 +1,1 @@
+"""Backends that are right, each computed in another way."""

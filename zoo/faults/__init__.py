@@ -1,0 +1,1 @@
+"""Backends with one planted fault each."""

@@ -1,0 +1,30 @@
+"""Running properties over a member of the zoo in this process, to see what they find and how fast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from assay.impl.loading import resolve
+from assay.impl.session import open_session
+from assay.properties.executor import LocalExecutor
+from assay.properties.plan import Selection, cells
+from assay.properties.profiles import Profile
+from assay.properties.results import Cell
+
+
+def examine(
+    target: str,
+    profile: Profile,
+    *,
+    claims: Sequence[str] | None = None,
+    dtypes: Sequence[str] | None = None,
+    seed: int = 0,
+    isolated: bool = False,
+) -> tuple[Cell, ...]:
+    """The cells of ``target`` under ``profile``: of all its claims and dtypes, or of those named."""
+    selection = Selection(
+        None, None if claims is None else tuple(claims), None if dtypes is None else tuple(dtypes)
+    )
+    with open_session(resolve(target), isolate=isolated, timeout=profile.timeout) as session:
+        keys = cells(session.description, selection, profile)
+        return tuple(LocalExecutor(session).run([(key, profile, seed) for key in keys], None))
