@@ -186,6 +186,8 @@ class Evaluation:
             return arb(float(name[1:]))
         if name in self.witness:
             given = self.witness[name]
+            if z3.is_expr(given):
+                return self._visit(given)
             result = given(*arguments) if callable(given) else given
         else:
             result = _invented(name, sort, arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -84,6 +85,7 @@ def agreement(
     pointwise: Pointwise = nothing,
     premises: Sequence[Premise] = (),
     witness: Mapping[str, Any] | None = None,
+    others: Sequence[Axis] = (),
 ) -> tuple[list[Query], list[Premise]]:
     """Two runs of one body take the same folds: each pair agrees, by induction, given those before it."""
     queries: list[Query] = []
@@ -98,6 +100,7 @@ def agreement(
                 pointwise=partial(_at_entry, pointwise, tuple(done)),
                 premises=[*premises, *lemmas],
                 witness=witness,
+                others=others,
             )
             queries += more
             lemmas.append(lemma)
@@ -109,6 +112,16 @@ def _at_entry(pointwise: Pointwise, done: Sequence[tuple[Fold, Fold]], k: Any) -
     """What is given at k, and the pairs that agree at every prefix, so at k as well."""
     before = [Premise("an earlier fold agrees at k", _agree(f, g, k), "lemma") for f, g in done]
     return [*pointwise(k), *before]
+
+
+def generalised(query: Query, term: z3.ExprRef, name: str) -> Query:
+    """The stronger query with a free name in place of ``term``: what holds of any value holds of it."""
+    free = z3.Const(name, term.sort())
+    premises = tuple(
+        replace(p, term=z3.substitute(p.term, (term, free))) for p in query.premises
+    )
+    goal = z3.substitute(query.goal, (term, free))
+    return replace(query, goal=goal, premises=premises, witness={**query.witness, name: term})
 
 
 def _agree(f: Fold, g: Fold, m: Any) -> z3.BoolRef:

@@ -181,12 +181,14 @@ class Stretch:
     def row_max(self, scores: Any, allowed: Any) -> Term:
         """The number that the spec subtracts before the exponential.
 
-        Over the reals it is left free: what is proved holds for any shift that, like the maximum, does
-        not depend on the order of the row. In an opaque arithmetic it is the loop over the row, which must then be this one stretch.
+        Over the reals it is an unknown function of the allowed scores, in any order, as their maximum is:
+        what is proved does not need it to be the maximum. In an opaque arithmetic it is the loop over
+        the row, which must then be this one stretch.
         """
         if self.axis.kind is not Opaque:
-            names = [f"{_name(s)} {_name(a)}" for s, a in zip(scores, allowed, strict=True)]
-            return self.axis.kind(z3.Real(f"top[{'; '.join(sorted(names))}]"))
+            pairs = ((_name(s), _name(a)) for s, a in zip(scores, allowed, strict=True))
+            names = sorted(f"{s} {a}" for s, a in pairs if a not in ("false", "False"))
+            return self.axis.kind(z3.Real(f"top[{'; '.join(names)}]"))
         if len(scores) != 1:
             raise ValueError(f"row of {len(scores)} elements must be one stretch")
         mask = allowed[0] if isinstance(allowed[0], StretchMask) else self.axis.same(allowed[0])

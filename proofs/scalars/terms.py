@@ -91,7 +91,8 @@ class Term(ABC):
         return type(self)(z3.If(condition.term, type(self)(yes).term, type(self)(no).term))
 
     def _with(self, operation: str, a: Any, b: Any) -> Any:
-        if any(hasattr(x, "total") for x in (a, b)):  # a stretch of an axis decides for itself
+        # A stretch of an axis, and an array, decide for themselves.
+        if any(hasattr(x, "total") or isinstance(x, np.ndarray) for x in (a, b)):
             return NotImplemented
         kind = type(self)
         return kind(self.apply(operation, kind(a).term, kind(b).term))
