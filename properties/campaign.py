@@ -208,9 +208,15 @@ def _new_result(
         seed=options.seed if options.seed is not None else secrets.randbelow(2**32),
         targets=options.targets,
         versions=versions,
-        contracts={name: dict(d.contract.rows()) for name, (_, d) in described.items()},
+        contracts={name: _rows(d) for name, (_, d) in described.items()},
         planned=planned,
     )
+
+
+def _rows(description: Description) -> dict[str, Any]:
+    """The contract as JSON would give it back."""
+    rows = description.contract.rows()
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in rows}
 
 
 def _job(
@@ -301,7 +307,7 @@ def run_backend(
         seed=seed,
         targets=(name,),
         versions=dict(description.versions),
-        contracts={name: dict(description.contract.rows())},
+        contracts={name: _rows(description)},
         planned=len(plan),
         cells=found,
         finished=len(found) == len(plan),

@@ -84,9 +84,9 @@ def _beside(path: Path, name: str) -> Path | None:
 
 
 def quoted(source: str) -> str:
-    """``source`` as a literal that stays readable: a raw triple-quoted string where it can be one.
+    r"""``source`` as a literal that stays readable: a raw triple-quoted string where it can be one.
 
-    >>> print(quoted("x = 1\\n"))
+    >>> print(quoted("x = 1\n"))
     r'''
     x = 1
     '''

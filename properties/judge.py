@@ -133,7 +133,7 @@ def _judge_one(bench: _Bench, index: int, expectation: Expectation, experiment: 
             _clean(bench, index, expectation, experiment)
 
 
-_HUGE = float(np.finfo(np.longdouble).max)
+_HUGE = float(np.finfo(np.float64).max)
 
 
 def _violate(bench: _Bench, index: int, message: str) -> None:

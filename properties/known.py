@@ -61,7 +61,8 @@ class Entry:
     def applies(self, versions: Mapping[str, str]) -> bool:
         """Whether the versions of this campaign are those the fault is expected with."""
         return all(
-            fnmatchcase(versions.get(package, ""), wanted) for package, wanted in self.versions.items()
+            fnmatchcase(versions.get(package, ""), wanted)
+            for package, wanted in self.versions.items()
         )
 
     def __str__(self) -> str:
@@ -81,7 +82,11 @@ class Known:
     def reason(self, cell: Cell, finding: Finding, versions: Mapping[str, str]) -> str:
         """Why this finding is expected, with the entry's link; empty when it is not."""
         for entry in self.entries:
-            if entry.applies(versions) and entry.covers(cell) and fnmatchcase(finding.hint, entry.hint):
+            if (
+                entry.applies(versions)
+                and entry.covers(cell)
+                and fnmatchcase(finding.hint, entry.hint)
+            ):
                 return f"{entry.reason} <{entry.link}>" if entry.link else entry.reason
         return ""
 
@@ -132,7 +137,9 @@ def _entry(where: str, table: Mapping[str, Any]) -> Entry:
         raise KnownError(f"{where}: {missing!r} must be given and not be empty")
     for key, value in table.items():
         texts = value.values() if key == "versions" and isinstance(value, dict) else (value,)
-        if (key == "versions") != isinstance(value, dict) or not all(isinstance(t, str) for t in texts):
+        if (key == "versions") != isinstance(value, dict) or not all(
+            isinstance(t, str) for t in texts
+        ):
             wanted = "a table of package = glob" if key == "versions" else "text"
             raise KnownError(f"{where}: {key}={value!r} must be {wanted}")
     return Entry(**table)

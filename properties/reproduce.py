@@ -63,7 +63,9 @@ def writer(*, isolate: bool = True) -> Iterator[Callable[[Finding], str]]:
     def write(finding: Finding) -> str:
         target = resolve(finding.target, op=finding.cell.op)
         if target not in sessions:
-            sessions[target] = open_session(target, isolate=isolate, timeout=PROFILES["quick"].timeout)
+            sessions[target] = open_session(
+                target, isolate=isolate, timeout=PROFILES["quick"].timeout
+            )
         return _write(finding, target, sessions[target])
 
     try:
@@ -102,21 +104,25 @@ def script(
     expectation  index of the one that is violated; None checks them all (a crash, hang or exception
                  needs none)
     """
-    checked = experiment.expectations if expectation is None else (experiment.expectations[expectation],)
+    checked = (
+        experiment.expectations if expectation is None else (experiment.expectations[expectation],)
+    )
     host = description.host
     name = experiment.calls[0].op
-    return "\n".join([
-        _head(finding, description),
-        _imports(host, experiment),
-        f"OP = {name!r}",
-        "inf, nan = np.inf, np.nan\n\n",
-        _fill("stand_in", contract_defaults=_defaults(), stand_ins=repr(STAND_INS)),
-        _backend(target),
-        _fill("run", signature=_signature(name), aliases=repr(dict(ALIASES))),
-        _fill(f"run_{host}", device=repr(description.contract.device), numpy_dtype=_bfloat16()),
-        _fill("check", dtype=finding.cell.dtype),
-        _main(finding, experiment, description, checked),
-    ])
+    return "\n".join(
+        [
+            _head(finding, description),
+            _imports(host, experiment),
+            f"OP = {name!r}",
+            "inf, nan = np.inf, np.nan\n\n",
+            _fill("stand_in", contract_defaults=_defaults(), stand_ins=repr(STAND_INS)),
+            _backend(target),
+            _fill("run", signature=_signature(name), aliases=repr(dict(ALIASES))),
+            _fill(f"run_{host}", device=repr(description.contract.device), numpy_dtype=_bfloat16()),
+            _fill("check", dtype=finding.cell.dtype),
+            _main(finding, experiment, description, checked),
+        ]
+    )
 
 
 def _fill(template: str, **values: str) -> str:
@@ -125,8 +131,7 @@ def _fill(template: str, **values: str) -> str:
 
 
 def _head(finding: Finding, description: Description) -> str:
-    """What is wrong, as comments: the words come from a backend, and are kept from becoming code.
-    """
+    """What is wrong, as comments: words that come from a backend are kept from becoming code."""
     sentence = next((c.sentence for c in CLAIMS if c.id == finding.claim), "")
     versions = ", ".join(f"{name} {version}" for name, version in description.versions.items())
     needs = "numpy and torch" if description.host == "torch" else "numpy"
@@ -139,10 +144,12 @@ def _head(finding: Finding, description: Description) -> str:
         f"Seen with: {versions}",
         "",
         f"Run it with Python 3.11 or newer; it needs {needs}, and what the backend itself imports.",
-        "Exit status: 1 while the fault is there, 0 once it is mended, 2 when the backend does not offer the call.",
+        "Exit status: 1 while the fault is there, 0 once it is mended, 2 when it cannot tell.",
         "A crash ends it by a signal, a hang after a while; both print where.",
     ]
-    return "\n".join(f"# {' '.join(line.split())}".rstrip() for line in map(_printable, lines)) + "\n"
+    return (
+        "\n".join(f"# {' '.join(line.split())}".rstrip() for line in map(_printable, lines)) + "\n"
+    )
 
 
 def _printable(text: str) -> str:
@@ -153,9 +160,23 @@ def _imports(host: str, experiment: Experiment) -> str:
     arrays = [a for call in experiment.calls for a in call.inputs.values()]
     bits = host == "numpy" and any(a.dtype.name == "bfloat16" for a in arrays)
     names = (
-        "base64", "contextlib", "faulthandler", "inspect", "linecache", "os", "sys", "traceback", "types", "zlib",
+        "base64",
+        "contextlib",
+        "faulthandler",
+        "inspect",
+        "linecache",
+        "os",
+        "sys",
+        "traceback",
+        "types",
+        "zlib",
     )
-    lines = [*(f"import {name}" for name in names), "", 'os.environ.setdefault("OMP_NUM_THREADS", "1")', ""]
+    lines = [
+        *(f"import {name}" for name in names),
+        "",
+        'os.environ.setdefault("OMP_NUM_THREADS", "1")',
+        "",
+    ]
     lines += ["import ml_dtypes"] if bits else []
     lines += ["import numpy as np", *(["import torch"] if host == "torch" else []), ""]
     return "\n".join(lines)
@@ -167,7 +188,9 @@ def _bfloat16() -> str:
 
 def _defaults() -> str:
     return pprint.pformat(
-        {f.name: f.default for f in fields(Contract) if f.name != "name"}, width=100, sort_dicts=False
+        {f.name: f.default for f in fields(Contract) if f.name != "name"},
+        width=100,
+        sort_dicts=False,
     ).replace("\n", "\n        ")
 
 
@@ -182,12 +205,20 @@ def _backend(target: Target) -> str:
     """
     path = target.source()
     lines = ["# ---- The backend.", ""]
-    packaged = target.kind == "module" and "." in target.place and not target.place.startswith("assay.")
+    packaged = (
+        target.kind == "module" and "." in target.place and not target.place.startswith("assay.")
+    )
     if path is None or path.suffix != ".py" or packaged:
-        lines += [f"import {target.place}  # an installed package", "", f"made = sys.modules[{target.place!r}]"]
+        lines += [
+            f"import {target.place}  # an installed package",
+            "",
+            f"made = sys.modules[{target.place!r}]",
+        ]
     else:
         name = target.place if target.kind == "module" else path.stem
-        lines += [f"sys.path.append({str(path.parent)!r})  # for what is not Python source beside it"]
+        lines += [
+            f"sys.path.append({str(path.parent)!r})  # for what is not Python source beside it"
+        ]
         for part in embed(name, path):
             lines += [f"made = load({part.name!r}, {str(part.path)!r}, {quoted(part.source)})", ""]
     lines += [
@@ -201,7 +232,10 @@ def _backend(target: Target) -> str:
 
 
 def _main(
-    finding: Finding, experiment: Experiment, description: Description, checked: Sequence[Expectation]
+    finding: Finding,
+    experiment: Experiment,
+    description: Description,
+    checked: Sequence[Expectation],
 ) -> str:
     rejected = {e.call for e in experiment.expectations if isinstance(e, Rejected)}
     checks = [line for e in checked for line in _check(e, description)]
@@ -217,7 +251,11 @@ def _main(
 
 def _call(call: Call, description: Description) -> str:
     """One call as a ``dict(...)`` of what differs from the defaults of the script's ``run``."""
-    tracked = description.host == "torch" and description.contract.gradients and "no_grad" not in call.mode
+    tracked = (
+        description.host == "torch"
+        and description.contract.gradients
+        and "no_grad" not in call.mode
+    )
     layouts = {n: (x.kind, x.offset) for n, x in call.layouts.items() if x.kind != "contiguous"}
     parts = [f"inputs={_arrays(call.inputs)}", f"attributes={_attributes(call, description)!r}"]
     parts += [f"mode={call.mode!r}"] if call.mode != "default" else []
@@ -248,13 +286,18 @@ def _check(expectation: Expectation, description: Description) -> list[str]:
         case Close(subject, want, bound):
             return _lines("close", _label(subject), _part(subject), literal(want), literal(bound))
         case Loud(subject, want, bound):
-            return _lines("close", _label(subject), _part(subject), literal(want), literal(bound), "loud=True")
+            return _lines(
+                "close", _label(subject), _part(subject), literal(want), literal(bound), "loud=True"
+            )
         case Same(subject, other, bound):
             limit = "0.0" if bound is None else literal(bound)
             return _lines("close", _label(subject), _part(subject), _part(other), limit)
         case Combined(terms, bound):
             total = " + ".join(f"{factor!r} * {_part(subject)}" for factor, subject in terms)
-            return [f"total = {total}", *_lines("close", _label(terms[0][1]), "total", "0 * total", literal(bound))]
+            return [
+                f"total = {total}",
+                *_lines("close", _label(terms[0][1]), "total", "0 * total", literal(bound)),
+            ]
         case Between(subject, low, high):
             return _lines("between", _label(subject), _part(subject), literal(low), literal(high))
         case Finite(subject):
@@ -262,11 +305,18 @@ def _check(expectation: Expectation, description: Description) -> list[str]:
             return _lines("between", _label(subject), _part(subject), f"-{largest}", largest)
         case Shaped(subject, shape):
             what = f"{subject.name} has shape {{got.shape}}, should be {tuple(shape)}"
-            return [f"got = {_part(subject)}", f"if got.shape != {tuple(shape)!r}:", f"    fail(f{what!r})"]
+            return [
+                f"got = {_part(subject)}",
+                f"if got.shape != {tuple(shape)!r}:",
+                f"    fail(f{what!r})",
+            ]
         case Rejected(call, why):
-            return [f"if REPLIES[{call}] is not None:", f"    fail({why + ' was accepted, should be an exception'!r})"]
+            return [
+                f"if REPLIES[{call}] is not None:",
+                f"    fail({why + ' was accepted, should be an exception'!r})",
+            ]
         case Clean(call, aspect):
-            return [f"clean({call}, {aspect!r}, wanted={expectation.wanted!r}, limit={expectation.limit!r})"]
+            return [f"clean({call}, {aspect!r}, {expectation.wanted!r}, {expectation.limit!r})"]
 
 
 def _lines(function: str, *arguments: str) -> list[str]:

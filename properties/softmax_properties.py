@@ -125,7 +125,10 @@ def _declared(
 
 def refine(case: Case, ctx: Context, made: Materials) -> Experiment:
     """Weights as the spec's, within the bound."""
-    inputs = make_inputs(case, made)
+    return _held_to_spec(case, ctx, make_inputs(case, made))
+
+
+def _held_to_spec(case: Case, ctx: Context, inputs: dict[str, np.ndarray]) -> Experiment:
     want = reference.values(ctx, inputs, {})["weights"]
     bound = reference.bounds(ctx, inputs, {})["weights"]
     return Experiment((softmax_call(case, inputs),), (Close(OUT, want, bound),))
@@ -260,11 +263,7 @@ def online(case: Case, ctx: Context, made: Materials) -> Experiment:
     padding = made.values("padding", (*inputs["scores"].shape[:2], leading), "wide")
     scores = np.concatenate([padding, inputs["scores"]], axis=-1)
     mask = np.concatenate([np.zeros(padding.shape, dtype=bool), _allowed(case, inputs)], axis=-1)
-    return refine(replace(case, mask=None), ctx, _given(case, scores, mask))
-
-
-def _given(case: Case, scores: np.ndarray, mask: np.ndarray) -> Materials:
-    return Materials(replace(case, arrays={"scores": scores, "mask": mask}))
+    return _held_to_spec(case, ctx, {"scores": scores, "mask": mask})
 
 
 _MASK = needs_keyword("mask")

@@ -1,0 +1,39 @@
+"""Every property fails on a backend with the fault that it is about, and holds on a sound one."""
+
+from __future__ import annotations
+
+import pytest
+
+from assay.impl.backends.numpy_float32 import NumpyFloat32
+from assay.properties.campaign import run_backend
+from assay.properties.properties import PROPERTIES
+from assay.spec.claims import CLAIMS
+from tests.properties.saboteurs import SABOTEURS
+
+IDS = [p.id for p in PROPERTIES]
+
+
+@pytest.mark.parametrize("property_id", IDS)
+def test_a_property_fails_on_the_fault_that_it_is_about(property_id: str) -> None:
+    result = run_backend(SABOTEURS[property_id](), claims=(property_id,), dtypes=("float32",))
+
+    found = {cell.key.op for cell in result.cells if cell.verdict == "violated"}
+
+    assert found == {cell.key.op for cell in result.cells}, [c.reason for c in result.cells]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64"])
+def test_no_property_fails_on_the_sound_backend(dtype: str) -> None:
+    result = run_backend(NumpyFloat32(), dtypes=(dtype,))
+
+    assert [(f.cell.property, f.message, f.summary) for f in result.findings] == []
+    held = {cell.key.property for cell in result.cells if cell.verdict == "held"}
+    assert held == set(IDS) - {"attention.mode_agreement", "hygiene.provider_witness"}
+
+
+def test_each_tested_claim_has_a_property_and_each_property_a_tested_claim() -> None:
+    assert {p.claim for p in PROPERTIES} == {c.id for c in CLAIMS if c.test}
+
+
+def test_property_ids_are_unique() -> None:
+    assert len(IDS) == len(set(IDS))
