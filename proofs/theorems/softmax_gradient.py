@@ -15,7 +15,7 @@ from assay.proofs.mutants import mutant
 from assay.proofs.obligation import Case, Obligation, Premise, Query, Twin
 from assay.proofs.scalars.reals import Real, real
 from assay.proofs.scalars.stretches import Axis
-from assay.proofs.scalars.symbols import Symbolic
+from assay.proofs.scalars.symbols import Symbolic, expression
 from assay.proofs.scalars.terms import row
 from assay.proofs.theorems.rows import J, SoftmaxRow, concrete, general, inside, real_row
 from assay.proofs.theorems.softmax_reals import ANY_ROW, SUMS
@@ -32,17 +32,23 @@ def is_derivative(backward: Backward, sizes: tuple[int, ...]) -> Iterator[Case]:
         for mask in itertools.product((False, True), repeat=n):
             allowed = row(*mask)
             weights = masked_softmax(scores, allowed)
-            loss = sum((Symbolic(w * c).value for w, c in zip(weights, cotangent, strict=True)), sympy.S(0))
+            loss = sum((weights * cotangent).flat, Symbolic(0)).value
             gradient = backward(weights, cotangent, allowed)
             for i in range(n):
-                rest = _residual(sympy.diff(loss, s[i]) - Symbolic(gradient[i]).value, s)
+                rest = residual(sympy.diff(loss, s[i]) - expression(gradient[i]))
                 yield Case(f"n={n}, mask={mask}, entry {i}: remains {rest}", rest == 0)
 
 
-def _residual(difference: sympy.Expr, scores: tuple[sympy.Symbol, ...]) -> sympy.Expr:
-    """The numerator of a rational function of exp(s_j), expanded: 0 iff the difference is 0."""
-    names = sympy.symbols(f"e:{len(scores)}", positive=True)
-    rational = difference.subs({sympy.exp(s): e for s, e in zip(scores, names, strict=True)})
+def residual(difference: sympy.Expr) -> sympy.Expr:
+    """0 iff the difference is 0: it is a rational function of the exponentials of its monomials."""
+    names: dict[sympy.Expr, sympy.Symbol] = {}
+
+    def named(exponent: sympy.Expr) -> sympy.Expr:
+        parts = sympy.expand(exponent).as_coefficients_dict().items()
+        powers = [names.setdefault(t, sympy.Symbol(f"e{len(names)}")) ** c for t, c in parts]
+        return sympy.Mul(*powers)
+
+    rational = difference.replace(sympy.exp, named)
     return sympy.expand(sympy.numer(sympy.together(rational)))
 
 

@@ -14,7 +14,7 @@ from assay.proofs.induction import by_induction
 from assay.proofs.mutants import mutant, rebound
 from assay.proofs.obligation import Obligation, Premise, Query, Twin
 from assay.proofs.scalars.reals import EXP, Real, real
-from assay.proofs.scalars.stretches import Axis, Fold
+from assay.proofs.scalars.stretches import Axis, Fold, Stretch
 from assay.proofs.scalars.terms import Condition, row
 from assay.proofs.theorems.rows import SoftmaxRow, concrete, general
 from assay.proofs.theorems.softmax_reals import SUMS
@@ -27,6 +27,7 @@ from assay.spec.online import (
     online_start,
     online_step,
 )
+from assay.spec.softmax import masked_softmax
 
 Attend = Callable[..., np.ndarray]
 
@@ -66,10 +67,10 @@ def state(tag: str, seen: object) -> OnlineState:
 class Block:
     """A block of keys of any width, its direct sums, and the folds that prove things of it."""
 
-    def __init__(self, tag: str = "B") -> None:
-        self.axis = Axis(tag)
-        self.scores, self.values = self.axis.values(f"s{tag}"), self.axis.values(f"v{tag}")
-        self.allowed = self.axis.mask(f"a{tag}")
+    def __init__(self, scores: Callable[[Axis], Stretch] | None = None) -> None:
+        self.axis = Axis("B")
+        self.scores = scores(self.axis) if scores else self.axis.values("sB")
+        self.values, self.allowed = self.axis.values("vB"), self.axis.mask("aB")
         plain = self.allowed.select(self.scores.exp(), 0)
         self.plain = self.axis.sum_of(plain)
         self.weighted = self.axis.sum_of(self.allowed.select(self.scores.exp() * self.values, 0))
@@ -94,9 +95,9 @@ def starts() -> Iterator[Query]:
     yield Query("no keys", nothing.summarised_by(begin))
 
 
-def steps() -> Iterator[Query]:
+def steps(block: Block) -> Iterator[Query]:
     """A step over a block of any width adds the block's sums, also when nothing in it is allowed."""
-    block, before, direct = Block(), state("0", z3.Bool("seen0")), Direct.variables("0")
+    before, direct = state("0", z3.Bool("seen0")), Direct.variables("0")
     values = row(block.values)[:, None]
     after, taken = block.axis.record(
         lambda: online_step(before, row(block.scores), row(block.allowed), values)
@@ -119,13 +120,19 @@ def _adds(
     yield general("the state after the block", goal, [lemma, hypothesis], block.axis, **witness)
 
 
-def finishes() -> Iterator[Query]:
-    """The finished state of a whole row is the direct result, ``masked_softmax`` applied to the values."""
-    block, end = Block(), state("1", z3.Bool("seen1"))
+def directly(block: Block) -> Any:
+    """The direct form of one row: ``masked_softmax`` applied to the values."""
+    allowed = row(block.allowed)[None]
+    weights = masked_softmax(row(block.scores), row(block.allowed))[None]
+    return contract(weights, allowed, row(block.values)[:, None]).flat[0]
+
+
+def finishes(block: Block, run: Callable[[Block], Any]) -> Iterator[Query]:
+    """The finished state of a whole row is the direct result that ``run`` computes."""
+    end = state("1", z3.Bool("seen1"))
     direct = SoftmaxRow(block.axis, block.scores, block.allowed)
-    weights, allowed = row(direct.weights)[None], row(block.allowed)[None]
-    out, (weighted,) = block.axis.record(lambda: contract(weights, allowed, row(block.values)[:, None]))
-    n = block.axis.length
+    out, taken = block.axis.record(lambda: run(block))
+    weighted, n = taken[-1], block.axis.length
     divisor = z3.If(direct.seen.at(n), direct.mass.at(n), 1)
     queries, positive = direct.positive_mass()
     yield from queries
@@ -141,9 +148,9 @@ def finishes() -> Iterator[Query]:
     yield from queries
     whole = block.sums(n).summarised_by(end)
     summary = Premise("the state summarises the row", whole, "lemma")
-    goal = online_finish(end).flat[0].term == out.flat[0].term
+    goal = online_finish(end).flat[0].term == out.term
     # Three keys of score 0 and value 1, all allowed.
-    keys = {"aB": lambda j: True, "sB": lambda j: 0, "vB": lambda j: 1}
+    keys = {"aB": lambda j: True, "sB": lambda j: 0, "vB": lambda j: 1, "q0_0": 0}
     witness = {**keys, "seen1": True, "top1": 0, "mass1": 3, "acc1": 3}
     yield general("the result", goal, [positive, sums, summary], block.axis, **witness)
 
@@ -151,8 +158,8 @@ def finishes() -> Iterator[Query]:
 def induction() -> Iterator[Query]:
     """Start, step and finish: online softmax is the direct form for any sequence of blocks."""
     yield from starts()
-    yield from steps()
-    yield from finishes()
+    yield from steps(Block())
+    yield from finishes(Block(), directly)
 
 
 def merges() -> Iterator[Query]:
