@@ -1,0 +1,1 @@
+"""The front door: commands, what they print, reports."""

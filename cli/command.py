@@ -1,4 +1,4 @@
-"""What a command is: a name, its help, its arguments and what it does. Every exit status is defined here."""
+"""What a command is: name, help, arguments and what it does. Every exit status is defined here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Status(IntEnum):
 
 
 class UsageError(Exception):
-    """The user asked for something that does not exist or cannot be; the message says what is valid."""
+    """The user asked for what does not exist or cannot be; the message says what is valid."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,7 @@ class Command:
 
     @property
     def epilog(self) -> str:
-        """The examples as help text.
-
-        >>> Command("x", "", (("assay x", "runs it"),), lambda p: None, lambda a: Status.HELD).epilog
-        'examples:\\n  assay x    runs it'
-        """
+        """The examples as help text."""
         width = max(len(line) for line, _ in self.examples)
         lines = [f"  {line:<{width}}    {meaning}" for line, meaning in self.examples]
         return "\n".join(["examples:", *lines])
@@ -55,7 +51,10 @@ class Command:
 def add_store(parser: ArgumentParser) -> None:
     """The option that says where results are kept."""
     parser.add_argument(
-        "--directory", type=Path, default=STORE, metavar="DIR",
+        "--directory",
+        type=Path,
+        default=STORE,
+        metavar="DIR",
         help="where campaigns and proofs are kept (default: %(default)s)",
     )
 

@@ -1,4 +1,4 @@
-"""What the commands print: plain lines and rich tables, with control characters of foreign text made harmless."""
+"""What the commands print: lines and tables, foreign control characters made harmless."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ WIDE = 140
 
 
 def plain(text: str) -> str:
-    """``text`` on one line and without control characters: a backend's message must not steer a terminal.
+    r"""``text`` on one line, without control characters: no backend's message steers a terminal.
 
-    >>> plain("a\\nb\\x1b[31m")
+    >>> plain("a\nb\x1b[31m")
     'a b?[31m'
     """
     joined = " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Shows a campaign while it runs: findings on standard output as they come, progress on standard error."""
+"""Shows a campaign while it runs: findings on standard output, progress on standard error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EVERY = 10.0
 
 @contextmanager
 def listen(known: Known, *, quiet: bool) -> Iterator[Callable[[Event], None]]:
-    """A listener for ``run_campaign``: live on a terminal, a line now and then elsewhere, silent if quiet."""
+    """A listener for ``run_campaign``: live on a terminal, else a line now and then; or silent."""
     if quiet:
         yield _Findings(known)
     elif sys.stderr.isatty():
@@ -67,7 +67,9 @@ class _Lines(_Findings):
     last = 0.0
 
     def planned(self, event: Planned) -> None:
-        console.note(f"{len(event.keys)} cells, seed {event.result.seed}, profile {event.result.profile}")
+        console.note(
+            f"{len(event.keys)} cells, seed {event.result.seed}, profile {event.result.profile}"
+        )
         self.last = time.monotonic()
 
     def done(self, event: Done) -> None:
@@ -98,8 +100,13 @@ def _bar() -> Progress:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     return Progress(
-        TextColumn("assay"), BarColumn(bar_width=30), MofNCompleteColumn(), TimeElapsedColumn(),
+        TextColumn("assay"),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False),
-        console=console.console(stderr=True), transient=True, redirect_stderr=False,
+        console=console.console(stderr=True),
+        transient=True,
+        redirect_stderr=False,
         redirect_stdout=sys.stdout.isatty(),
     )

@@ -1,4 +1,4 @@
-"""The command line: reads arguments, runs one command, turns every error into one message and an exit status."""
+"""The command line: runs one command, turns every error into one message and an exit status."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ exit status: 0 all held; 1 findings or a refuted proof; 2 usage or configuration
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command that ``argv`` (default: ``sys.argv[1:]``) names; returns the exit status, never raises."""
+    """Run the command that ``argv`` (default: ``sys.argv[1:]``) names; returns the exit status."""
     try:
         args = parser().parse_args(argv)
     except SystemExit as stop:  # argparse has printed the help or the error
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _say("stopped; what was finished is kept (assay report shows it)", Status.UNANSWERED)
     except BrokenPipeError:
-        # The reader (head, less) has gone: nothing more to say, and flushing at exit must not fail again.
+        # The reader (head, less) has gone, and flushing at exit must not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Status.UNANSWERED
     except Exception as error:
@@ -65,14 +65,19 @@ class _Version(Action):
 def parser() -> ArgumentParser:
     """The parser of all commands."""
     top = ArgumentParser(
-        prog="assay", description=_DESCRIPTION, formatter_class=RawDescriptionHelpFormatter,
+        prog="assay",
+        description=_DESCRIPTION,
+        formatter_class=RawDescriptionHelpFormatter,
         epilog="assay COMMAND --help shows the options and examples of a command.",
     )
     top.add_argument("--version", action=_Version, nargs=0, help="show the version and stop")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for entry in COMMANDS:
         sub = commands.add_parser(
-            entry.name, help=entry.summary, description=entry.summary, epilog=entry.epilog,
+            entry.name,
+            help=entry.summary,
+            description=entry.summary,
+            epilog=entry.epilog,
             formatter_class=RawDescriptionHelpFormatter,
         )
         entry.arguments(sub)
@@ -84,7 +89,9 @@ def _explain(error: Exception, args: Namespace) -> Status:
     """One clear message for ``error``; a fault of our own is told apart from one of the user's."""
     full = _disk_full(error)
     if full:
-        return _say(f"{full}; what was found before is kept (assay report shows it)", Status.UNANSWERED)
+        return _say(
+            f"{full}; what was found before is kept (assay report shows it)", Status.UNANSWERED
+        )
     if isinstance(error, _expected_errors()):
         return _say(str(error), Status.USAGE)
     if isinstance(error, OSError) and error.filename is not None:
@@ -93,7 +100,7 @@ def _explain(error: Exception, args: Namespace) -> Status:
 
 
 def _expected_errors() -> tuple[type[Exception], ...]:
-    """Errors whose message is written for the user. Imported here: these modules are slow to import."""
+    """Errors whose message is written for the user. Imported here, since that is slow."""
     from assay.impl.loading import TargetError
     from assay.properties.campaign import OptionError
     from assay.properties.journal import JournalError
@@ -103,7 +110,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
 
 
 def _disk_full(error: BaseException | None) -> str:
-    """What to say when ``error``, or what caused it, is that nothing more can be written; else empty."""
+    """What to say when ``error``, or its cause, is that nothing more can be written; else empty."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return f"the disk is full ({error.filename or error.strerror})"

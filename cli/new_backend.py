@@ -14,7 +14,9 @@ from assay.cli.command import Command, Status, UsageError
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("file", type=Path, metavar="FILE.py", help="the adapter file to write")
     parser.add_argument(
-        "--host", choices=("torch", "numpy"), default="torch",
+        "--host",
+        choices=("torch", "numpy"),
+        default="torch",
         help="whose arrays the kernel takes (default: %(default)s)",
     )
 
@@ -22,7 +24,9 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(args: Namespace) -> Status:
     adapter: Path = args.file
     if adapter.suffix != ".py" or not adapter.stem.isidentifier():
-        raise UsageError(f"file={str(adapter)!r} must be a Python module's name, such as my_kernels.py")
+        raise UsageError(
+            f"file={str(adapter)!r} must be a Python module's name, such as my_kernels.py"
+        )
     files = {
         adapter: f"{args.host}_backend.py.tmpl",
         adapter.with_name(f"test_{adapter.name}"): "test.py.tmpl",
@@ -30,7 +34,9 @@ def _execute(args: Namespace) -> Status:
     }
     taken = [str(path) for path in files if path.exists()]
     if taken:
-        raise UsageError(f"{', '.join(taken)}: already there, and nothing is overwritten; choose another FILE.py")
+        raise UsageError(
+            f"{', '.join(taken)}: already there, and nothing is overwritten; choose another FILE.py"
+        )
     if not adapter.absolute().parent.is_dir():
         raise UsageError(f"file={str(adapter)!r} must be in a directory that exists")
     for path, template in files.items():

@@ -32,7 +32,7 @@ def write(
 
 
 def as_json(result: Result, status: Status, stale: Sequence[str] = ()) -> str:
-    """The whole result. Infinity and NaN, which JSON lacks, are the texts "inf", "-inf" and "nan"."""
+    """The whole result; infinity and NaN, which JSON lacks, are the texts "inf" and "nan"."""
     document = {
         "schema": SCHEMA,
         "assay": own_version(),
@@ -47,8 +47,8 @@ def as_json(result: Result, status: Status, stale: Sequence[str] = ()) -> str:
 def as_junit(result: Result, stale: Sequence[str] = ()) -> str:
     """JUnit XML: a suite for each backend and mode, a test case for each cell.
 
-    Failing cells are failures, inconclusive ones errors, unsupported and expected ones skipped; what the
-    campaign as a whole lacks (cells that never ran, stale entries) is a suite of its own.
+    Failing cells are failures, inconclusive ones errors, unsupported and expected ones skipped;
+    what the campaign as a whole lacks (cells that never ran, stale entries) is a suite of its own.
     """
     root = ET.Element("testsuites", name="assay", time=f"{result.seconds:.3f}")
     groups: dict[str, list[Cell]] = {}
@@ -66,7 +66,9 @@ def as_junit(result: Result, stale: Sequence[str] = ()) -> str:
         ET.SubElement(case, "error", message=f"{len(result.cells)} of {result.planned} cells ran")
     for entry in stale:
         case = ET.SubElement(whole, "testcase", classname="known", name=_xml(entry))
-        ET.SubElement(case, "failure", message="expected finding no longer shows; take the entry out")
+        ET.SubElement(
+            case, "failure", message="expected finding no longer shows; take the entry out"
+        )
     _count(whole)
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
@@ -84,7 +86,9 @@ def _case(suite: ET.Element, classname: str, cell: Cell) -> None:
         message = f"{finding.message} [{finding.summary}]" if finding else cell.reason
         failure = ET.SubElement(case, "failure", type=cell.verdict, message=_xml(message))
         if finding:
-            failure.text = _xml(f"{finding.hint}\nassay replay {finding.id}\n{finding.trace}".strip())
+            failure.text = _xml(
+                f"{finding.hint}\nassay replay {finding.id}\n{finding.trace}".strip()
+            )
     elif cell.verdict == "inconclusive":
         ET.SubElement(case, "error", type="inconclusive", message=_xml(cell.reason))
     elif cell.verdict == "unsupported":
@@ -95,7 +99,9 @@ def _count(suite: ET.Element) -> None:
     cases = list(suite)
     suite.set("tests", str(len(cases)))
     kinds: Sequence[tuple[str, str]] = (
-        ("failures", "failure"), ("errors", "error"), ("skipped", "skipped"),
+        ("failures", "failure"),
+        ("errors", "error"),
+        ("skipped", "skipped"),
     )
     for total, tag in kinds:
         suite.set(total, str(sum(case.find(tag) is not None for case in cases)))
@@ -106,7 +112,7 @@ _FORBIDDEN = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def _xml(text: str) -> str:
-    """``text`` without the characters that XML forbids.
+    r"""``text`` without the characters that XML forbids.
 
     >>> _xml("a\x00b")
     'a?b'

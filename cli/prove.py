@@ -20,12 +20,19 @@ if TYPE_CHECKING:
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("patterns", nargs="*", metavar="ID", help="obligation ids or globs; default: all")
     parser.add_argument(
-        "--timeout", type=duration, default=20.0, metavar="T",
+        "patterns", nargs="*", metavar="ID", help="obligation ids or globs; default: all"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=duration,
+        default=20.0,
+        metavar="T",
         help="for each obligation (default: 20 s); running out of it is open, never success",
     )
-    parser.add_argument("--jobs", type=natural, default=1, metavar="N", help="processes (default: 1)")
+    parser.add_argument(
+        "--jobs", type=natural, default=1, metavar="N", help="processes (default: 1)"
+    )
     parser.add_argument("--json", type=Path, metavar="F", help="write the outcomes as JSON")
     parser.add_argument("--markdown", type=Path, metavar="F", help="write the table as Markdown")
     add_store(parser)
@@ -39,7 +46,9 @@ def _execute(args: Namespace) -> Status:
             raise UsageError(f"output={str(path)!r} must be in a directory that exists")
     try:
         with _listen() as listen:
-            outcomes = discharge(args.patterns, timeout=args.timeout, jobs=max(1, args.jobs), listen=listen)
+            outcomes = discharge(
+                args.patterns, timeout=args.timeout, jobs=max(1, args.jobs), listen=listen
+            )
     except ValueError as error:
         raise UsageError(str(error)) from error
     _show(outcomes)
@@ -65,8 +74,15 @@ def status(outcomes: Sequence[Outcome]) -> Status:
 
 def _show(outcomes: Sequence[Outcome]) -> None:
     rows = [
-        (o.id, o.claim, o.status, o.method, f"{o.solver} {o.version}".strip(), f"{o.seconds:.2f}",
-         o.generality)
+        (
+            o.id,
+            o.claim,
+            o.status,
+            o.method,
+            f"{o.solver} {o.version}".strip(),
+            f"{o.seconds:.2f}",
+            o.generality,
+        )
         for o in outcomes
     ]
     columns = ("obligation", "claim", "status", "method", "by", "seconds", "how general")
@@ -77,9 +93,11 @@ def _show(outcomes: Sequence[Outcome]) -> None:
 
 @contextmanager
 def _listen() -> Iterator[Callable[[Outcome], None]]:
-    """One line for each outcome on standard error; on a terminal a spinner that names the last one."""
+    """One line for each outcome on standard error; on a terminal a spinner with the last one."""
     if not sys.stderr.isatty():
-        yield lambda outcome: console.note(f"{outcome.status} {outcome.id} ({outcome.seconds:.2f} s)")
+        yield lambda outcome: console.note(
+            f"{outcome.status} {outcome.id} ({outcome.seconds:.2f} s)"
+        )
         return
     count = 0
     with console.console(stderr=True).status("proving") as spinner:
@@ -87,7 +105,9 @@ def _listen() -> Iterator[Callable[[Outcome], None]]:
         def show(outcome: Outcome) -> None:
             nonlocal count
             count += 1
-            spinner.update(f"proving: {count} done, last {outcome.status} {console.plain(outcome.id)}")
+            spinner.update(
+                f"proving: {count} done, last {outcome.status} {console.plain(outcome.id)}"
+            )
 
         yield show
 

@@ -13,7 +13,9 @@ from assay.cli.summary import finding_line
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("finding", metavar="ID", help="a finding's id, or its first characters")
     parser.add_argument(
-        "--isolate", action=BooleanOptionalAction, default=True,
+        "--isolate",
+        action=BooleanOptionalAction,
+        default=True,
         help="run the backend in its own process",
     )
     add_store(parser)

@@ -13,9 +13,13 @@ from assay.cli.store import find
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("finding", metavar="ID", help="a finding's id, or its first characters")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: standard output")
     parser.add_argument(
-        "--isolate", action=BooleanOptionalAction, default=True,
+        "-o", "--output", type=Path, metavar="FILE", help="default: standard output"
+    )
+    parser.add_argument(
+        "--isolate",
+        action=BooleanOptionalAction,
+        default=True,
         help="run the backend in its own process while looking for what is violated",
     )
     add_store(parser)
@@ -41,7 +45,10 @@ COMMAND = Command(
     name="repro",
     summary="write a finding as a script free of assay",
     examples=(
-        ("assay repro 7f3a > bug.py", "then: python bug.py (needs numpy, and torch for a torch backend)"),
+        (
+            "assay repro 7f3a > bug.py",
+            "then: python bug.py (needs numpy, and torch for a torch backend)",
+        ),
         ("assay repro 7f3a -o bug.py", "the same, into a file"),
     ),
     arguments=_arguments,

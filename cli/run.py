@@ -10,8 +10,6 @@ from assay.cli.command import Command, Status, UsageError, add_store, words
 
 if TYPE_CHECKING:
     from assay.properties.campaign import Options
-    from assay.properties.known import Known
-    from assay.properties.results import Result
 
 _FILES = ("json", "junit", "html", "markdown")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
@@ -42,7 +40,9 @@ def natural(text: str) -> int:
 
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "targets", nargs="*", metavar="TARGET",
+        "targets",
+        nargs="*",
+        metavar="TARGET",
         help="a built-in name (assay list backends), package.module:attr or file.py:attr",
     )
     parser.add_argument("--all", action="store_true", help="every built-in backend")
@@ -60,15 +60,23 @@ def _arguments(parser: ArgumentParser) -> None:
     how.add_argument("--seed", type=natural, help="makes the campaign repeatable")
     how.add_argument("--jobs", type=natural, metavar="N", help="worker processes")
     how.add_argument(
-        "--isolate", action=BooleanOptionalAction, default=True,
+        "--isolate",
+        action=BooleanOptionalAction,
+        default=True,
         help="run each backend in its own process, so that a crash or hang is a finding",
     )
-    how.add_argument("--resume", action="store_true", help="go on with the newest unfinished campaign of the same configuration")
+    how.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the newest unfinished campaign of the same configuration",
+    )
     out = parser.add_argument_group("what comes out")
     out.add_argument("--known", type=Path, metavar="FILE", help="expected findings (known.toml)")
     for name in _FILES:
         out.add_argument(f"--{name}", type=Path, metavar="F", help=f"write the result as {name}")
-    out.add_argument("--show-contracts", action="store_true", help="print what each backend declares")
+    out.add_argument(
+        "--show-contracts", action="store_true", help="print what each backend declares"
+    )
     out.add_argument("--quiet", action="store_true", help="findings only")
     add_store(parser)
 
@@ -103,12 +111,22 @@ def _options(args: Namespace) -> Options:
     targets = tuple(b.name for b in BACKENDS) if args.all else tuple(args.targets)
     if not targets:
         raise UsageError(
-            "no target; give a built-in name (assay list backends), module:attr or file.py:attr, or --all"
+            "no target; give a name (assay list backends), module:attr, file.py:attr or --all"
         )
     return Options(
-        targets=targets, op=args.op, ops=args.ops, claims=args.claims, dtypes=args.dtypes,
-        device=args.device, profile=args.profile, time=args.time, seed=args.seed, jobs=args.jobs,
-        isolate=args.isolate, resume=args.resume, directory=args.directory,
+        targets=targets,
+        op=args.op,
+        ops=args.ops,
+        claims=args.claims,
+        dtypes=args.dtypes,
+        device=args.device,
+        profile=args.profile,
+        time=args.time,
+        seed=args.seed,
+        jobs=args.jobs,
+        isolate=args.isolate,
+        resume=args.resume,
+        directory=args.directory,
     )
 
 

@@ -19,7 +19,7 @@ _SCHEMA = 1
 
 
 def campaign(directory: Path, wanted: str | None) -> Result:
-    """The campaign with this id (or a unique beginning of it), or the newest. JournalError when there is none."""
+    """The campaign with this id or beginning of one, or the newest. JournalError: there is none."""
     from assay.properties.journal import Journal
 
     with Journal(directory) as journal:
@@ -35,7 +35,7 @@ def find(directory: Path, prefix: str) -> Finding:
 
 
 def source_fingerprint() -> str:
-    """Hash of the spec's and the proofs' sources: outcomes of other sources are no evidence for these."""
+    """Hash of the spec's and the proofs' sources: outcomes of others are no evidence for these."""
     root = Path(__file__).resolve().parent.parent
     digest = hashlib.sha256()
     for folder in ("spec", "proofs"):
@@ -61,7 +61,7 @@ def save_proofs(directory: Path, outcomes: Iterable[Outcome]) -> Path:
 
 
 def load_proofs(directory: Path) -> tuple[Outcome, ...]:
-    """Outcomes kept in ``directory`` that were reached with the present sources; empty when there are none."""
+    """Outcomes kept in ``directory`` that were reached with the present sources; maybe none."""
     path = directory / _PROOFS
     if not path.is_file():
         return ()
@@ -73,4 +73,6 @@ def load_proofs(directory: Path) -> tuple[Outcome, ...]:
             return ()
         return tuple(Outcome.from_json(entry) for entry in document["outcomes"])
     except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path} is damaged ({error}); assay prove writes it anew once it is removed") from error
+        raise UsageError(
+            f"{path} is damaged ({error}); assay prove writes it anew once it is removed"
+        ) from error

@@ -1,4 +1,4 @@
-"""The end of a campaign: exit status, verdict table, what weakens it, and the commands that come next."""
+"""The end of a campaign: exit status, verdict table, what weakens it, what comes next."""
 
 from __future__ import annotations
 
@@ -91,9 +91,11 @@ def _verdicts(result: Result) -> None:
             place = (cell.key.backend, cell.key.mode)
             worst[place] = max(worst.get(place, 0.0), cell.worst)
     rows = [
-        [backend if mode == "default" else f"{backend} ({mode})",
-         *(str(counts[verdict] or "") for verdict in used),
-         f"{worst[backend, mode]:.2g}" if (backend, mode) in worst else ""]
+        [
+            backend if mode == "default" else f"{backend} ({mode})",
+            *(str(counts[verdict] or "") for verdict in used),
+            f"{worst[backend, mode]:.2g}" if (backend, mode) in worst else "",
+        ]
         for backend, mode, counts in verdict_rows(result)
     ]
     columns = [*used, "worst error/bound that held"]
@@ -105,8 +107,6 @@ def _contracts(result: Result) -> None:
     fields = list(dict.fromkeys(f for name in names for f in result.contracts[name] if f != "name"))
     rows = [[f, *(declared(result.contracts[name].get(f)) for name in names)] for f in fields]
     console.table("declared, not proved", ["contract", *names], rows)
-
-
 
 
 def declared(value: object) -> str:

@@ -1,4 +1,4 @@
-"""What could make a green result meaningless: said first in every report, because a reader sees only green."""
+"""What could make a green result meaningless: said first in every report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from assay.properties.results import Cell, Result
 
 FEW = 20
-"""Below this many examples a fault that one case in ten shows escapes with probability over 0.12 (0.9^20)."""
+"""Below this many, a fault that one case in ten shows escapes with probability 0.12 or more."""
 
 
 @dataclass(frozen=True)
@@ -25,38 +25,74 @@ class Weakness:
 # Declarations that promise less than a caller would assume, and what each gives up.
 _DECLARATIONS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     ("empty_row", lambda v: v != "zeros", "a query without visible key need not get zeros"),
-    ("blocked_nonfinite", lambda v: v == "propagates", "NaN at a blocked position may reach outputs"),
+    (
+        "blocked_nonfinite",
+        lambda v: v == "propagates",
+        "NaN at a blocked position may reach outputs",
+    ),
     ("deterministic", lambda v: v is False, "the same call may give other bits"),
     ("subnormals", lambda v: v is False, "subnormal numbers may be flushed to zero"),
     ("gradients", lambda v: v is False, "no derivative is offered, so none was checked"),
-    ("accumulate", lambda v: v in ("float16", "bfloat16"), "bounds are those of a 16-bit accumulator"),
+    (
+        "accumulate",
+        lambda v: v in ("float16", "bfloat16"),
+        "bounds are those of a 16-bit accumulator",
+    ),
     ("intermediate", lambda v: v in ("float16", "bfloat16"), "bounds are those of 16-bit scores"),
-    ("exp_ulps", lambda v: isinstance(v, (int, float)) and v > 4, "bounds allow an inexact exponential"),
+    (
+        "exp_ulps",
+        lambda v: isinstance(v, (int, float)) and v > 4,
+        "bounds allow an inexact exponential",
+    ),
     ("masks", lambda v: not v, "no mask is taken, so no masked claim was checked"),
 )
 
 
 def weaknesses(result: Result, stale: Iterable[str] = ()) -> tuple[Weakness, ...]:
-    """Every reason for doubt about ``result``; ``stale`` are entries of known.toml that no longer show."""
+    """Every reason for doubt about ``result``; ``stale``: expected findings that no longer show."""
     cells = result.cells
     found = (
         _unrun(result),
-        Weakness("Stale known findings", "expected faults that no longer show; take the entries out",
-                 tuple(stale)),
-        Weakness("Known findings", "expected faults; the claims below do not hold here",
-                 _lines((c for c in cells if c.finding is not None and c.finding.known),
-                        lambda c: f"{c.key}: {c.finding.known if c.finding else ''}")),
-        Weakness("Inconclusive", "no answer could be had",
-                 _lines((c for c in cells if c.verdict == "inconclusive"), _with_reason)),
+        Weakness(
+            "Stale known findings",
+            "expected faults that no longer show; take the entries out",
+            tuple(stale),
+        ),
+        Weakness(
+            "Known findings",
+            "expected faults; the claims below do not hold here",
+            _lines(
+                (c for c in cells if c.finding is not None and c.finding.known),
+                lambda c: f"{c.key}: {c.finding.known if c.finding else ''}",
+            ),
+        ),
+        Weakness(
+            "Inconclusive",
+            "no answer could be had",
+            _lines((c for c in cells if c.verdict == "inconclusive"), _with_reason),
+        ),
         Weakness("Unsupported", "not offered by the backend: not a pass", _unsupported(cells)),
-        Weakness("Few examples", f"held, but on fewer than {FEW} examples",
-                 _lines((c for c in cells if c.verdict == "held" and c.examples < FEW),
-                        lambda c: f"{c.key}: {c.examples}")),
-        Weakness("Weaker promises", "held only in the weaker form that the contract declares",
-                 _lines((c for c in cells if c.verdict == "held" and c.grade == "weaker promise"),
-                        _with_reason)),
-        Weakness("Weak declarations", "a contract that promises less can hardly fail",
-                 _declarations(result)),
+        Weakness(
+            "Few examples",
+            f"held, but on fewer than {FEW} examples",
+            _lines(
+                (c for c in cells if c.verdict == "held" and c.examples < FEW),
+                lambda c: f"{c.key}: {c.examples}",
+            ),
+        ),
+        Weakness(
+            "Weaker promises",
+            "held only in the weaker form that the contract declares",
+            _lines(
+                (c for c in cells if c.verdict == "held" and c.grade == "weaker promise"),
+                _with_reason,
+            ),
+        ),
+        Weakness(
+            "Weak declarations",
+            "a contract that promises less can hardly fail",
+            _declarations(result),
+        ),
         Weakness("Notes of the campaign", "", result.notes),
     )
     return tuple(entry for entry in found if entry.entries)

@@ -10,7 +10,9 @@ from assay.cli.command import Command, Status, UsageError, add_store
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("--html", type=Path, metavar="F", help="one self-contained file (default: in DIR)")
+    parser.add_argument(
+        "--html", type=Path, metavar="F", help="one self-contained file (default: in DIR)"
+    )
     parser.add_argument("--markdown", type=Path, metavar="F", help="for a pull request or a wiki")
     parser.add_argument("--json", type=Path, metavar="F", help="for a program")
     parser.add_argument("--campaign", metavar="ID", help="another than the newest")

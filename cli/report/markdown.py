@@ -26,10 +26,18 @@ def escape(text: str) -> str:
 
 def report(page: Page) -> str:
     """The whole report."""
-    return "\n".join([
-        "# assay report", "", escape(page.conclusion), "",
-        *_weaknesses(page), *_findings(page), *_matrix(page), proofs(page.outcomes),
-    ])
+    return "\n".join(
+        [
+            "# assay report",
+            "",
+            escape(page.conclusion),
+            "",
+            *_weaknesses(page),
+            *_findings(page),
+            *_matrix(page),
+            proofs(page.outcomes),
+        ]
+    )
 
 
 def proofs(outcomes: Sequence[Outcome]) -> str:
@@ -37,8 +45,15 @@ def proofs(outcomes: Sequence[Outcome]) -> str:
     if not outcomes:
         return "## Proofs\n\nNo obligation was discharged.\n"
     rows = [
-        (o.id, o.claim, o.status, o.method, f"{o.solver} {o.version}".strip(), f"{o.seconds:.2f}",
-         o.generality)
+        (
+            o.id,
+            o.claim,
+            o.status,
+            o.method,
+            f"{o.solver} {o.version}".strip(),
+            f"{o.seconds:.2f}",
+            o.generality,
+        )
         for o in outcomes
     ]
     head = ("obligation", "claim", "status", "method", "by", "seconds", "how general")
@@ -51,7 +66,9 @@ def _weaknesses(page: Page) -> Iterable[str]:
     if not page.weaknesses:
         yield "Nothing was found."
     for entry in page.weaknesses:
-        yield f"- **{escape(entry.title)}**" + (f": {escape(entry.meaning)}" if entry.meaning else "")
+        yield f"- **{escape(entry.title)}**" + (
+            f": {escape(entry.meaning)}" if entry.meaning else ""
+        )
         yield from (f"  - {escape(text)}" for text in entry.entries)
     yield ""
 
@@ -73,7 +90,9 @@ def _findings(page: Page) -> Iterable[str]:
 def _matrix(page: Page) -> Iterable[str]:
     yield "## Verdicts"
     yield ""
-    names = [backend if mode == "default" else f"{backend} ({mode})" for backend, mode in page.columns]
+    names = [
+        backend if mode == "default" else f"{backend} ({mode})" for backend, mode in page.columns
+    ]
     rows = [
         (row.claim, *(" ".join(f"{b.short}{b.symbol}" for b in badges) for badges in row.columns))
         for row in page.rows

@@ -1,4 +1,4 @@
-"""What a report shows, worked out once for every format: matrix, causes, evidence, contracts, proofs."""
+"""What a report shows, worked out once for every format: matrix, causes, evidence, contracts."""
 
 from __future__ import annotations
 
@@ -30,11 +30,25 @@ SHORT = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64
 
 # The verdict that a claim shows when its variants differ: what is worst for the reader.
 _WORST: tuple[Verdict, ...] = (
-    "crashed", "hung", "violated", "flaky", "inconclusive", "held", "unsupported",
+    "crashed",
+    "hung",
+    "violated",
+    "flaky",
+    "inconclusive",
+    "held",
+    "unsupported",
 )
 
 EVIDENCE = (
-    "kernel", "proved", "bounded", "exhaustive", "derived", "enclosed", "tested", "assumed", "open",
+    "kernel",
+    "proved",
+    "bounded",
+    "exhaustive",
+    "derived",
+    "enclosed",
+    "tested",
+    "assumed",
+    "open",
     "refuted",
 )
 """Classes of evidence, strongest first."""
@@ -42,7 +56,7 @@ EVIDENCE = (
 
 @dataclass(frozen=True)
 class Badge:
-    """The verdict of one claim, backend, mode and dtype. ``text`` says it in words (tooltip, screen reader)."""
+    """The verdict of one claim, backend, mode and dtype. ``text`` says it in words (tooltip)."""
 
     verdict: Verdict
     dtype: str
@@ -71,7 +85,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Cause:
-    """Findings that look like one fault: same backend, claim and hint. ``first`` has the smallest case."""
+    """Findings that look like one fault: same backend, claim, hint. ``first`` is the smallest."""
 
     first: Finding
     others: tuple[Finding, ...]
@@ -113,7 +127,10 @@ def build(result: Result, outcomes: Sequence[Outcome] = (), stale: Sequence[str]
     doubts = weaknesses(result, stale)
     if not outcomes:
         missing = "no obligation was discharged for this state of the spec: assay prove"
-        doubts = (*doubts, Weakness("No proofs", "every claim below rests on tests alone", (missing,)))
+        doubts = (
+            *doubts,
+            Weakness("No proofs", "every claim below rests on tests alone", (missing,)),
+        )
     names = tuple(sorted(result.contracts))
     return Page(
         result=result,
@@ -139,7 +156,8 @@ def _rows(
     for claim, own in by_claim.items():
         if own:
             parts = (
-                _badges([c for c in own if (c.key.backend, c.key.mode) == column]) for column in columns
+                _badges([c for c in own if (c.key.backend, c.key.mode) == column])
+                for column in columns
             )
             yield Row(claim, sentences.get(claim, ""), tuple(parts))
 
@@ -153,7 +171,8 @@ def _badges(cells: Sequence[Cell]) -> tuple[Badge, ...]:
 
 
 def _badge(dtype: str, cells: Sequence[Cell]) -> Badge:
-    verdict = min((c.verdict for c in cells), key=_WORST.index)
+    present = {c.verdict for c in cells}
+    verdict = next(v for v in _WORST if v in present)
     findings = [c.finding for c in cells if c.finding is not None]
     known = bool(findings) and all(f.known for f in findings)
     text = "\n".join(_describe(cell) for cell in sorted(cells, key=lambda c: c.key))
@@ -166,7 +185,10 @@ def _describe(cell: Cell) -> str:
         parts.append(f"worst error/bound {cell.worst:.3g}")
     parts += [text for text in (cell.grade, cell.reason) if text]
     if cell.finding is not None:
-        parts += [cell.finding.message, *([f"known: {cell.finding.known}"] if cell.finding.known else [])]
+        parts += [
+            cell.finding.message,
+            *([f"known: {cell.finding.known}"] if cell.finding.known else []),
+        ]
     return ", ".join(parts)
 
 
@@ -175,7 +197,7 @@ def _causes(findings: Iterable[Finding], sentences: dict[str, str]) -> tuple[Cau
     for finding in findings:
         key = (finding.cell.backend, finding.claim, finding.hint, bool(finding.known))
         groups.setdefault(key, []).append(finding)
-    # The shortest summary stands for the smallest case: it names only what differs from the defaults.
+    # The shortest summary stands for the smallest case: it names what differs from the defaults.
     ordered = (sorted(group, key=lambda f: (len(f.summary), f.cell)) for group in groups.values())
     return tuple(Cause(g[0], tuple(g[1:]), sentences.get(g[0].claim, "")) for g in ordered)
 
@@ -188,11 +210,13 @@ def _evidence(claim: Claim, cells: Iterable[Cell], outcomes: Iterable[Outcome]) 
     if held:
         worst = max(c.worst for c in held)
         backends = len({c.key.backend for c in held})
-        entries.append((
-            "tested",
-            f"{sum(c.examples for c in held)} examples, {len(held)} cells, "
-            f"{backends} backend{'s' if backends > 1 else ''}, worst error/bound {worst:.2g}",
-        ))
+        entries.append(
+            (
+                "tested",
+                f"{sum(c.examples for c in held)} examples, {len(held)} cells, "
+                f"{backends} backend{'s' if backends > 1 else ''}, worst error/bound {worst:.2g}",
+            )
+        )
     if failed:
         entries.append(("refuted", f"for {', '.join(sorted(failed))}"))
     entries.sort(key=lambda entry: EVIDENCE.index(entry[0]))
@@ -201,4 +225,6 @@ def _evidence(claim: Claim, cells: Iterable[Cell], outcomes: Iterable[Outcome]) 
 
 def _contracts(result: Result, names: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     fields = dict.fromkeys(f for name in names for f in result.contracts[name] if f != "name")
-    return tuple((f, tuple(declared(result.contracts[name].get(f)) for name in names)) for f in fields)
+    return tuple(
+        (f, tuple(declared(result.contracts[name].get(f)) for name in names)) for f in fields
+    )

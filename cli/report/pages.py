@@ -31,7 +31,7 @@ def render(kind: str, result: Result, stale: Sequence[str], directory: Path) -> 
 
 
 def html(page: model.Page, script: Script) -> str:
-    """One file that loads nothing; ``script`` gives a finding's reproducer. All foreign text is escaped."""
+    """One file that loads nothing; ``script`` gives a reproducer. All foreign text is escaped."""
     template = _environment().get_template("report.html.jinja")
     counts = Counter(cell.verdict for cell in page.result.cells)
     return template.render(
@@ -59,7 +59,9 @@ def scripts() -> Iterator[Script]:
         def careful(finding: Finding) -> str:
             try:
                 return write(finding)
-            except Exception as error:  # foreign code that may have gone since: the rest is still worth having
+            except (
+                Exception
+            ) as error:  # foreign code that may have gone since: the rest is still worth having
                 reason = " ".join(f"{type(error).__name__}: {error}".split())
                 return f"# could not be written here: {reason}\n# assay repro {finding.id}\n"
 
@@ -67,10 +69,12 @@ def scripts() -> Iterator[Script]:
 
 
 def _visible(value: object) -> object:
-    """Text without control characters, which browsers drop or misread; markup and anything else as it is."""
+    """Text without control characters, which browsers drop or misread; all else as it is."""
     if type(value) is not str:
         return value
-    return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in value)
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in value
+    )
 
 
 def _environment() -> Environment:

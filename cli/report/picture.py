@@ -1,4 +1,4 @@
-"""Small arrays of a finding as grids: mask, error, got, want. Each square says its index and value."""
+"""Small arrays of a finding as grids: mask, error, got, want. A square says its index and value."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def picture(name: str, values: Any) -> Markup:
     size = 2 * _SIZE if numbers else _SIZE * 4 // 5 if len(shown[0]) <= _NUMBERS else _SIZE // 2
     top = max((abs(v) for row in shown for v in row if math.isfinite(v)), default=0.0) or 1.0
     squares = [
-        _square(name, i, j, v, top, size, numbers) for i, row in enumerate(shown) for j, v in enumerate(row)
+        _square(name, i, j, v, top, size, numbers)
+        for i, row in enumerate(shown)
+        for j, v in enumerate(row)
     ]
     height = _SIZE if numbers else size
     w, h = len(shown[0]) * size, len(shown) * height
@@ -38,9 +40,7 @@ def picture(name: str, values: Any) -> Markup:
     ).format(label, w + 2, h + 2, w + 2, h + 2, Markup("").join(squares), label)
 
 
-def _square(
-    name: str, i: int, j: int, v: float, top: float, width: int, numbers: bool
-) -> Markup:
+def _square(name: str, i: int, j: int, v: float, top: float, width: int, numbers: bool) -> Markup:
     height = _SIZE if numbers else width
     text = f"{v:.3g}"
     if name == "mask":
@@ -51,19 +51,21 @@ def _square(
         kind = "error" if name == "error" else "positive" if v >= 0 else "negative"
         strength, mark = 0.08 + 0.72 * abs(v) / top, ""
     shown = text if numbers else mark
-    label = Markup("") if not shown else Markup('<text class="on-{}" x="{}" y="{}">{}</text>').format(
-        kind, j * width + width / 2, i * height + height / 2, shown
+    label = (
+        Markup("")
+        if not shown
+        else Markup('<text class="on-{}" x="{}" y="{}">{}</text>').format(
+            kind, j * width + width / 2, i * height + height / 2, shown
+        )
     )
     return Markup(
         '<g><title>{}[{},{}] = {}</title><rect class="{}" x="{}" y="{}" width="{}" height="{}" '
         'fill-opacity="{:.2f}"/>{}</g>'
-    ).format(
-        escape(name), i, j, text, kind, j * width, i * height, width, height, strength, label
-    )
+    ).format(escape(name), i, j, text, kind, j * width, i * height, width, height, strength, label)
 
 
 def _rows(values: Any) -> Sequence[Sequence[float]]:
-    """``values`` as equally long rows of floats, or nothing (pictures come from a file, and are checked)."""
+    """``values`` as equally long rows of floats, or nothing: pictures come from a file."""
     if not isinstance(values, (list, tuple)):
         return ()
     rows = [row if isinstance(row, (list, tuple)) else [row] for row in values]

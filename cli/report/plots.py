@@ -1,11 +1,11 @@
-"""How near each backend came to its error bound, as one inline SVG that follows the page's colours."""
+"""How near each backend came to its error bound: one inline SVG in the page's colours."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
@@ -23,7 +23,7 @@ _FLOOR = 1e-6
 
 
 def scores(cells: Sequence[Cell]) -> Markup:
-    """Worst error / bound for each claim and backend on a log axis, all seen scores behind it, and the bound at 1."""
+    """Worst error / bound for each claim and backend on a log axis, over all scores seen."""
     own = [c for c in cells if c.worst > 0 and c.examples]
     if not own:
         return Markup("")
@@ -32,13 +32,21 @@ def scores(cells: Sequence[Cell]) -> Markup:
 
     claims = sorted({c.claim for c in own}, reverse=True)
     series = sorted({(c.key.backend, c.key.mode) for c in own})
-    style = {
-        "svg.fonttype": "none", "svg.hashsalt": "assay", "font.family": "sans-serif", "font.size": 9,
-        "text.color": _INK, "axes.labelcolor": _INK, "axes.edgecolor": _INK, "xtick.color": _INK,
+    style: Any = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": "assay",
+        "font.family": "sans-serif",
+        "font.size": 9,
+        "text.color": _INK,
+        "axes.labelcolor": _INK,
+        "axes.edgecolor": _INK,
+        "xtick.color": _INK,
         "ytick.color": _INK,
     }
     with mpl.rc_context(style):
-        figure = Figure(figsize=(9, 1.4 + 0.3 * len(claims) + 0.11 * len(series)), layout="constrained")
+        figure = Figure(
+            figsize=(9, 1.4 + 0.3 * len(claims) + 0.11 * len(series)), layout="constrained"
+        )
         axes = figure.subplots()
         _draw(axes, own, claims, series)
         columns = 3 if len(series) > 2 else len(series)
@@ -48,7 +56,9 @@ def scores(cells: Sequence[Cell]) -> Markup:
     return _inline(out.getvalue())
 
 
-def _draw(axes: Axes, cells: Sequence[Cell], claims: list[str], series: list[tuple[str, str]]) -> None:
+def _draw(
+    axes: Axes, cells: Sequence[Cell], claims: list[str], series: list[tuple[str, str]]
+) -> None:
     from matplotlib import colormaps
 
     palette = colormaps["tab10"].colors  # type: ignore[attr-defined]
@@ -56,14 +66,29 @@ def _draw(axes: Axes, cells: Sequence[Cell], claims: list[str], series: list[tup
         own = [c for c in cells if (c.key.backend, c.key.mode) == (backend, mode)]
         shift = 0.5 * ((number + 0.5) / len(series) - 0.5)
         colour = palette[number % len(palette)]
-        cloud = [(max(s, _FLOOR), claims.index(c.claim) + shift) for c in own for s in c.scores if s > 0]
+        cloud = [
+            (max(s, _FLOOR), claims.index(c.claim) + shift) for c in own for s in c.scores if s > 0
+        ]
         if cloud:
-            axes.scatter(*zip(*cloud, strict=True), s=4, color=colour, alpha=0.15, linewidths=0)
+            axes.scatter(
+                [x for x, _ in cloud],
+                [y for _, y in cloud],
+                s=4,
+                color=colour,
+                alpha=0.15,
+                linewidths=0,
+            )
         worst = [(min(max(c.worst, _FLOOR), 1e6), claims.index(c.claim) + shift) for c in own]
         name = backend if mode == "default" else f"{backend} ({mode})"
         axes.scatter(
-            *zip(*worst, strict=True), s=26, color=colour, marker=_MARKERS[number % len(_MARKERS)],
-            label=name.replace("$", r"\$"), linewidths=0, zorder=3,
+            [x for x, _ in worst],
+            [y for _, y in worst],
+            s=26,
+            color=colour,
+            marker=_MARKERS[number % len(_MARKERS)],
+            label=name.replace("$", r"\$"),
+            linewidths=0,
+            zorder=3,
         )
     axes.set_xscale("log")
     axes.axvline(1.0, color=_INK, linewidth=1, linestyle="--")
@@ -77,9 +102,9 @@ def _draw(axes: Axes, cells: Sequence[Cell], claims: list[str], series: list[tup
 
 def _inline(svg: str) -> Markup:
     """The drawing without its XML head, scalable, and in the page's text colour."""
-    body = svg[svg.index("<svg"):].replace(_INK, "currentColor")
+    body = svg[svg.index("<svg") :].replace(_INK, "currentColor")
     body = re.sub(r'<svg ([^>]*?)width="[^"]*" height="[^"]*"', r"<svg \1", body, count=1)
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     label = '<svg role="img" aria-label="worst error over bound by claim and backend" class="plot" '
     # matplotlib escapes what it writes, labels included.
-    return Markup(body.replace("<svg ", label, 1))  # noqa: S704
+    return Markup(body.replace("<svg ", label, 1))

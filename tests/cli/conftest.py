@@ -17,10 +17,19 @@ def sound() -> Result:
     claims = ("attention.refines", "attention.scale", "hygiene.shape")
     cells = tuple(held("numpy.float32", claim) for claim in claims)
     return Result(
-        campaign="c0ffee01", started="2026-01-02T03:04:05", profile="quick", seed=7, targets=("numpy.float32",),
+        campaign="c0ffee01",
+        started="2026-01-02T03:04:05",
+        profile="quick",
+        seed=7,
+        targets=("numpy.float32",),
         versions={"numpy": "2.4.6", "torch": "2.13.0+cpu"},
-        contracts={"numpy.float32": {"name": "numpy.float32", "dtypes": ("float32",), "empty_row": "zeros"}},
-        planned=3, cells=cells, finished=True, seconds=12.5,
+        contracts={
+            "numpy.float32": {"name": "numpy.float32", "dtypes": ("float32",), "empty_row": "zeros"}
+        },
+        planned=3,
+        cells=cells,
+        finished=True,
+        seconds=12.5,
     )
 
 
@@ -29,9 +38,17 @@ def faulty(sound: Result) -> Result:
     """The same with a backend that shows every other verdict, in hostile words."""
     key = CellKey("my-flash", "attention.scale", "bfloat16")
     crash = replace(
-        FUTURE, id="dead0001", cell=CellKey("my-flash", "attention.refines", "float32", "eval"),
-        claim="attention.refines", verdict="crashed", message=HOSTILE, summary=HOSTILE, hint=HOSTILE,
-        trace=HOSTILE, score=float("inf"), picture={},
+        FUTURE,
+        id="dead0001",
+        cell=CellKey("my-flash", "attention.refines", "float32", "eval"),
+        claim="attention.refines",
+        verdict="crashed",
+        message=HOSTILE,
+        summary=HOSTILE,
+        hint=HOSTILE,
+        trace=HOSTILE,
+        score=float("inf"),
+        picture={},
     )
     cells = (
         *sound.cells,
@@ -39,9 +56,17 @@ def faulty(sound: Result) -> Result:
         failed(crash),
         Cell(key, key.property, "unsupported", reason=HOSTILE),
         Cell(replace(key, dtype="float16"), key.property, "inconclusive", reason="out of time"),
-        replace(held("my-flash", "attention.empty_row"), grade="weaker promise", reason="empty_row='nan'", examples=3),
+        replace(
+            held("my-flash", "attention.empty_row"),
+            grade="weaker promise",
+            reason="empty_row='nan'",
+            examples=3,
+        ),
     )
-    contracts = {**sound.contracts, "my-flash": {"name": "my-flash", "empty_row": "nan", "provider": HOSTILE}}
+    contracts = {
+        **sound.contracts,
+        "my-flash": {"name": "my-flash", "empty_row": "nan", "provider": HOSTILE},
+    }
     return replace(sound, cells=cells, contracts=contracts, planned=len(cells) + 2, finished=False)
 
 

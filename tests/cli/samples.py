@@ -32,9 +32,20 @@ FUTURE = Finding(
 def held(backend: str, claim: str, dtype: str = "float32", mode: str = "default") -> Cell:
     """A cell that held on enough examples."""
     scores = tuple(0.01 * (i % 13 + 1) for i in range(60))
-    return Cell(CellKey(backend, claim, dtype, mode), claim, "held", 120, 0.5, 0.31, scores, grade="within bound")
+    return Cell(
+        CellKey(backend, claim, dtype, mode),
+        claim,
+        "held",
+        120,
+        0.5,
+        0.31,
+        scores,
+        grade="within bound",
+    )
 
 
 def failed(finding: Finding) -> Cell:
     """The cell of a finding."""
-    return Cell(finding.cell, finding.claim, finding.verdict, finding.examples, 1.0, 31.0, finding=finding)
+    return Cell(
+        finding.cell, finding.claim, finding.verdict, finding.examples, 1.0, 31.0, finding=finding
+    )

@@ -28,12 +28,20 @@ class Faulty(NumpyBackend):
 
     @implements("masked_softmax")
     def softmax(self, scores, *, mask=None):
-        allowed = np.ones(scores.shape, bool) if mask is None else np.broadcast_to(mask, scores.shape)
+        allowed = True if mask is None else np.broadcast_to(mask, scores.shape)
         e = np.exp(scores - scores.max(-1, keepdims=True, initial=-1e30)) * allowed
         return (e * np.float32(1.5)).astype(scores.dtype)
 """
 
-SELECT = ["--claims", "softmax.row_sum,softmax.blocked_zero", "--no-isolate", "--jobs", "1", "--seed", "5"]
+SELECT = [
+    "--claims",
+    "softmax.row_sum,softmax.blocked_zero",
+    "--no-isolate",
+    "--jobs",
+    "1",
+    "--seed",
+    "5",
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +52,13 @@ def faulty_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     line = [sys.executable, "-m", "assay", "run", "kernel.py:Faulty", *SELECT]
     line += ["--json", "r.json", "--junit", "r.xml", "--html", "r.html", "--markdown", "r.md"]
     done = subprocess.run(
-        line, cwd=folder, env={**os.environ, "PYTHONPATH": SRC}, capture_output=True, text=True, timeout=200, check=False
+        line,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": SRC},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
     )
     assert done.returncode == Status.FINDINGS, done.stderr
     (folder / "out.txt").write_text(done.stdout)
@@ -59,7 +73,9 @@ def finding_id(folder: Path) -> str:
 def test_finding_is_printed_on_one_line_with_its_id(faulty_run: Path) -> None:
     lines = (faulty_run / "out.txt").read_text().splitlines()
     (found,) = [line for line in lines if "replay: assay replay" in line]
-    assert re.fullmatch(r"faulty<b> softmax\.\S+ float32: .* replay: assay replay [0-9a-f]{8}", found)
+    assert re.fullmatch(
+        r"faulty<b> softmax\.\S+ float32: .* replay: assay replay [0-9a-f]{8}", found
+    )
     assert found.endswith(finding_id(faulty_run))
 
 
@@ -84,14 +100,19 @@ def test_report_of_the_newest_campaign_goes_beside_the_journal(
 
 
 def test_replay_takes_a_prefix_and_is_1_until_it_is_mended(
-    faulty_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    faulty_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     shutil.copytree(faulty_run, tmp_path / "copy")
     monkeypatch.chdir(tmp_path / "copy")
     prefix = finding_id(faulty_run)[:5]
     assert main(["replay", prefix, "--no-isolate"]) == Status.FINDINGS
     assert finding_id(faulty_run) in capsys.readouterr().out
-    Path("kernel.py").write_text(FAULTY.replace("(e * np.float32(1.5))", "(e / np.maximum(e.sum(-1, keepdims=True), 1e-30))"))
+    Path("kernel.py").write_text(
+        FAULTY.replace("(e * np.float32(1.5))", "(e / np.maximum(e.sum(-1, keepdims=True), 1e-30))")
+    )
     assert main(["replay", prefix, "--no-isolate"]) == Status.HELD
     assert "does not fail any more" in capsys.readouterr().out
     assert main(["replay", "x"]) == Status.USAGE
@@ -99,16 +120,24 @@ def test_replay_takes_a_prefix_and_is_1_until_it_is_mended(
 
 
 def test_repro_writes_a_script_that_fails_without_assay(
-    faulty_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    faulty_run: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(faulty_run)
     bug = tmp_path / "bug.py"
     assert main(["repro", finding_id(faulty_run), "-o", str(bug), "--no-isolate"]) == 0
     (tmp_path / "assay.py").write_text("raise ImportError('assay is not here')")
     done = subprocess.run(
-        [sys.executable, str(bug)], cwd=tmp_path, env={**os.environ, "PYTHONPATH": ""}, capture_output=True,
-        text=True, timeout=60, check=False,
-    )  # fmt: skip
+        [sys.executable, str(bug)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 1
     assert done.stderr.startswith("FAULT: ")
     assert main(["repro", finding_id(faulty_run), "--no-isolate"]) == 0
@@ -138,7 +167,8 @@ def test_stale_entry_is_1_and_is_named(
 ) -> None:
     text = (
         '[[known]]\nbackend = "faulty*"\nclaim = "softmax.row_sum"\nreason = "half too much"\n'
-        '[[known]]\nbackend = "faulty*"\nclaim = "softmax.blocked_zero"\nreason = "mended long ago"\n'
+        '[[known]]\nbackend = "faulty*"\nclaim = "softmax.blocked_zero"\n'
+        'reason = "mended long ago"\n'
     )
     assert run_known(text, tmp_path, monkeypatch) == Status.FINDINGS
     assert "mended long ago" in capsys.readouterr().out
@@ -165,7 +195,14 @@ def test_scaffold_runs_as_it_is_and_is_never_overwritten(
     assert set(before) == {"my_kernels.py", "test_my_kernels.py", "assay-workflow.yml"}
     assert main(["new-backend", "my_kernels.py"]) == Status.USAGE
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
-    select = ["--claims", "attention.*,hygiene.zero_size,hygiene.shape", "--jobs", "2", "--seed", "3"]
+    select = [
+        "--claims",
+        "attention.*,hygiene.zero_size,hygiene.shape",
+        "--jobs",
+        "2",
+        "--seed",
+        "3",
+    ]
     status = main(["run", "my_kernels.py:MyBackend", *select])
     assert status == Status.HELD, capsys.readouterr().out
 
@@ -174,7 +211,12 @@ def test_ctrl_c_keeps_what_is_done_and_is_3(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": SRC}
     line = [sys.executable, "-m", "assay", "run", "numpy.float32", "--jobs", "1", "--profile", "ci"]
     process = subprocess.Popen(
-        line, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        line,
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert process.stderr is not None
     process.stderr.readline()  # the plan is made
@@ -185,8 +227,12 @@ def test_ctrl_c_keeps_what_is_done_and_is_3(tmp_path: Path) -> None:
     assert "Traceback" not in err
     assert "no answer:" in out
     done = subprocess.run(
-        [sys.executable, "-m", "assay", "report", "--json", "r.json"], cwd=tmp_path, env=environment, check=False,
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "assay", "report", "--json", "r.json"],
+        cwd=tmp_path,
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "r.json").read_text())["result"]["cells"]

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: help, errors with what is valid, exit statuses, what is kept."""
+"""The command line as a user meets it: help, errors with what is valid, what is kept."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def python(code: str) -> str:
     """Run ``code`` in a new interpreter; its output."""
     environment = {**os.environ, "PYTHONPATH": SRC}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
+    )
     return done.stdout
 
 
@@ -45,7 +47,10 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
-    assert python(f"import assay, sys; print(sorted(set({HEAVY!r}) & set(sys.modules)))").strip() == "[]"
+    assert (
+        python(f"import assay, sys; print(sorted(set({HEAVY!r}) & set(sys.modules)))").strip()
+        == "[]"
+    )
 
 
 def test_the_check_for_heavy_imports_can_fail() -> None:
@@ -54,7 +59,9 @@ def test_the_check_for_heavy_imports_can_fail() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.name)
-def test_every_command_has_help_with_examples(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_has_help_with_examples(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([command.name, "--help"]) == 0
     printed = capsys.readouterr().out
     assert "examples:" in printed
@@ -86,7 +93,10 @@ def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
         (["run", "numpy.float32", "--seed", "-1"], "whole number"),
         (["run", "numpy.float32", "--seed", "x"], "whole number"),
         (["run", "numpy.float32", "--jobs", "0"], "jobs=0"),
-        (["run", "numpy.float32", "--html", "no/where/r.html"], "--html='no/where/r.html' must be a file"),
+        (
+            ["run", "numpy.float32", "--html", "no/where/r.html"],
+            "--html='no/where/r.html' must be a file",
+        ),
         (["run", "numpy.float32", "--known", "no.toml"], "no.toml: No such file"),
         (["run", "numpy.float32", "--resume"], "no unfinished campaign"),
         (["list", "colours"], "invalid choice: 'colours'"),
@@ -114,9 +124,13 @@ def test_bad_input_is_2_with_one_message_that_says_what_is_valid(
         ("B = 3", "is a int"),
         ("def other(): pass", "has no attribute 'B'; valid: other"),
         ("def B(q, k, v): return q", "say which op it computes (--op)"),
-        ("from assay.impl import NumpyBackend\nclass B(NumpyBackend): pass", "set contract = Contract(name=...)"),
         (
-            "from assay.impl import NumpyBackend, Contract\nclass B(NumpyBackend): contract = Contract(name='b')",
+            "from assay.impl import NumpyBackend\nclass B(NumpyBackend): pass",
+            "set contract = Contract(name=...)",
+        ),
+        (
+            "from assay.impl import NumpyBackend, Contract\n"
+            "class B(NumpyBackend): contract = Contract(name='b')",
             "implements no op",
         ),
         ("from assay.impl import Contract\nContract(name='b', dtypes=('f32',))", "'f32'"),
@@ -133,7 +147,9 @@ def test_bad_adapter_is_2_with_one_message(
     assert "bad.py" in printed
 
 
-def test_damaged_journal_is_2_and_left_as_it_is(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_damaged_journal_is_2_and_left_as_it_is(
+    elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     journal = elsewhere / ".assay" / "journal.sqlite"
     journal.parent.mkdir()
     journal.write_bytes(b"this is no database " * 100)
@@ -163,8 +179,13 @@ def test_full_disk_is_3_and_says_what_is_kept(
     assert "kept" in printed
 
 
-def test_report_to_a_full_disk_is_3(sound_journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", "--json", "/dev/full", "--directory", str(sound_journal)]) == Status.UNANSWERED
+def test_report_to_a_full_disk_is_3(
+    sound_journal: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(["report", "--json", "/dev/full", "--directory", str(sound_journal)])
+        == Status.UNANSWERED
+    )
     assert "disk is full" in capsys.readouterr().err
 
 
@@ -174,7 +195,9 @@ def test_ctrl_c_is_3(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     assert "stopped; what was finished is kept" in capsys.readouterr().err
 
 
-def test_missing_file_is_2(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_file_is_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     fail_with(monkeypatch, FileNotFoundError(errno.ENOENT, "No such file or directory", "x.json"))
     assert main(["list"]) == Status.USAGE
     assert capsys.readouterr().err == "assay: x.json: No such file or directory\n"
@@ -195,12 +218,18 @@ def test_fault_of_our_own_is_3_and_its_traceback_is_kept_in_a_file(
 def test_reader_that_goes_away_is_no_traceback() -> None:
     environment = {**os.environ, "PYTHONPATH": SRC}
     line = f"{sys.executable} -m assay list claims --json | head -c 1; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, env=environment, check=False
+    )
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("what", ["ops", "claims", "backends", "properties", "obligations", "profiles"])
-def test_lists_are_not_empty_and_the_same_as_json(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "what", ["ops", "claims", "backends", "properties", "obligations", "profiles"]
+)
+def test_lists_are_not_empty_and_the_same_as_json(
+    what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["list", what, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert len(rows) > 1
@@ -208,7 +237,9 @@ def test_lists_are_not_empty_and_the_same_as_json(what: str, capsys: pytest.Capt
     assert str(next(iter(rows[0].values()))) in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("1.5s", 1.5), ("5m", 300), ("2h", 7200)])
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("1.5s", 1.5), ("5m", 300), ("2h", 7200)]
+)
 def test_time_has_units(text: str, seconds: float) -> None:
     from assay.cli.run import duration
 
@@ -220,6 +251,11 @@ def test_help_starts_within_the_limit() -> None:
     times = []
     for _ in range(5):
         began = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "assay", "--help"], capture_output=True, env=environment, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "assay", "--help"],
+            capture_output=True,
+            env=environment,
+            check=True,
+        )
         times.append(time.perf_counter() - began)
     assert min(times) < 0.3

@@ -44,7 +44,9 @@ def test_status_is_3_when_cells_are_missing(sound: Result, change: dict[str, obj
 
 def test_status_is_3_for_an_inconclusive_cell(sound: Result) -> None:
     cell = Cell(KEY, "attention.scale", "inconclusive")
-    assert summary.status(replace(sound, cells=(*sound.cells, cell), planned=4)) is Status.UNANSWERED
+    assert (
+        summary.status(replace(sound, cells=(*sound.cells, cell), planned=4)) is Status.UNANSWERED
+    )
 
 
 def test_known_findings_do_not_count_and_stale_entries_do(faulty: Result, sound: Result) -> None:
@@ -75,7 +77,9 @@ def test_printed_text_is_one_line_and_steers_no_terminal(
 
 
 def test_json_holds_everything_and_no_number_that_json_lacks(faulty: Result) -> None:
-    document = json.loads(outputs.as_json(faulty, Status.FINDINGS, ("old entry",)), parse_constant=pytest.fail)
+    document = json.loads(
+        outputs.as_json(faulty, Status.FINDINGS, ("old entry",)), parse_constant=pytest.fail
+    )
     assert document["schema"] == outputs.SCHEMA
     assert document["status"] == 1
     assert document["stale_known"] == ["old entry"]
@@ -89,7 +93,16 @@ def test_junit_has_a_case_for_each_cell_and_tells_the_verdicts_apart(faulty: Res
     cases = [case for suite in root for case in suite if suite.get("name") != "campaign"]
     assert len(cases) == len(faulty.cells)
     kinds = sorted(case[0].tag if len(case) else "passed" for case in cases)
-    assert kinds == ["error", "failure", "failure", "passed", "passed", "passed", "passed", "skipped"]
+    assert kinds == [
+        "error",
+        "failure",
+        "failure",
+        "passed",
+        "passed",
+        "passed",
+        "passed",
+        "skipped",
+    ]
     whole = next(suite for suite in root if suite.get("name") == "campaign")
     assert whole.get("errors") == "1"
     assert whole.get("failures") == "1"

@@ -1,4 +1,4 @@
-"""The report: one file that loads nothing, escapes what is foreign, and says first what weakens it."""
+"""The report loads nothing, escapes what is foreign, and says first what weakens it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from tests.cli.samples import HOSTILE
 
 PROVED = Outcome(
     id="softmax.row_sum/any_length", claim="softmax.row_sum", statement=r"\sum_j w_j = 1",
-    generality="any number of keys, over the reals", status="proved", method="z3", solver="z3", version="5.4.1",
-    seconds=0.05, checks=3, detail="3 queries", assumptions=(Assumption("some key is visible", "a = (1, 0)"),),
+    generality="any number of keys", status="proved", method="z3", solver="z3", version="5.4.1",
+    seconds=0.05, checks=3, detail="3 queries",
+    assumptions=(Assumption("some key is visible", "a = (1, 0)"),),
     trust=("the law of exp",), twin=TwinOutcome("the sum is 2", True, "n = 1"),
     spec=(SpecFunction("masked_softmax", "spec/softmax.py", 12, "abcdef0123"),),
 )  # fmt: skip
@@ -77,14 +78,19 @@ def test_page_loads_nothing_from_anywhere(faulty: Result) -> None:
 
 def test_every_link_and_label_leads_somewhere_in_the_page(faulty: Result) -> None:
     found = Tags(render(faulty))
-    wanted = {v.removeprefix("#") for n, v in found.attributes if n in ("href", "aria-labelledby") and v}
+    wanted = {
+        v.removeprefix("#") for n, v in found.attributes if n in ("href", "aria-labelledby") and v
+    }
     assert wanted <= set(found.ids)
     assert len(found.ids) == len(set(found.ids))
 
 
 def test_doubts_come_before_everything_else(faulty: Result) -> None:
     page = render(faulty)
-    places = [page.index(f'<section id="{name}"') for name in ("doubts", "findings", "matrix", "evidence", "proofs")]
+    places = [
+        page.index(f'<section id="{name}"')
+        for name in ("doubts", "findings", "matrix", "evidence", "proofs")
+    ]
     assert places == sorted(places)
     assert "2 of 10 planned cells" in page
 
@@ -110,7 +116,9 @@ def test_twin_that_was_not_refuted_is_said(sound: Result) -> None:
 
 
 def test_evidence_is_ordered_and_never_calls_a_test_a_proof(faulty: Result) -> None:
-    evidence = {e.claim.id: [word for word, _ in e.entries] for e in model.build(faulty, (PROVED,)).evidence}
+    evidence = {
+        e.claim.id: [word for word, _ in e.entries] for e in model.build(faulty, (PROVED,)).evidence
+    }
     assert evidence["softmax.row_sum"] == ["proved"]
     assert evidence["attention.refines"] == ["tested", "refuted"]
     assert evidence["attention.prefix"] == []
@@ -118,7 +126,9 @@ def test_evidence_is_ordered_and_never_calls_a_test_a_proof(faulty: Result) -> N
 
 def test_worst_variant_decides_the_badge(sound: Result) -> None:
     first = sound.cells[0]
-    variant = replace(first, key=replace(first.key, property=f"{first.claim}@other"), verdict="violated")
+    variant = replace(
+        first, key=replace(first.key, property=f"{first.claim}@other"), verdict="violated"
+    )
     page = model.build(replace(sound, cells=(first, variant)))
     assert [b.verdict for b in page.rows[0].columns[0]] == ["violated"]
 
@@ -126,7 +136,12 @@ def test_worst_variant_decides_the_badge(sound: Result) -> None:
 def test_findings_of_one_cause_are_told_once(faulty: Result) -> None:
     finding = next(c.finding for c in faulty.cells if c.finding)
     assert finding is not None
-    again = replace(finding, id="7f3a9999", cell=replace(finding.cell, dtype="float64"), summary="T=50 offset=10")
+    again = replace(
+        finding,
+        id="7f3a9999",
+        cell=replace(finding.cell, dtype="float64"),
+        summary="T=50 offset=10",
+    )
     cells = tuple(c for c in faulty.cells if c.finding is None or c.finding is finding)
     both = replace(faulty, cells=(*cells, replace(cells[3], key=again.cell, finding=again)))
     (cause,) = model.build(both).causes

@@ -1,4 +1,4 @@
-"""Reproducer scripts: they run where assay cannot be imported, fail while the fault is there, and pass on a sound backend."""
+"""Reproducers need no assay, fail while the fault is there, and pass on a sound backend."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -20,6 +21,7 @@ from assay.properties.experiment import (
     Clean,
     Close,
     Combined,
+    Expectation,
     Experiment,
     Finite,
     Loud,
@@ -30,9 +32,10 @@ from assay.properties.experiment import (
 )
 from assay.properties.judge import judge
 from assay.properties.reproduce import script
+from assay.properties.results import Verdict
 from tests.cli.samples import FUTURE
 
-BACKEND = '''
+BACKEND = """
 import os, time
 import numpy as np
 from assay.impl import Contract, NumpyBackend, Unsupported, implements, implements_vjp
@@ -52,7 +55,7 @@ class Mine(NumpyBackend):
     def vjp(self, scores, *, attn_mask=None, weights):
         p = weights_helper.softmax(scores, attn_mask)
         return {"scores": p * (weights - (p * weights).sum(-1, keepdims=True)) * SLOPE}
-'''
+"""
 
 HELPER = """
 import numpy as np
@@ -90,34 +93,59 @@ WITH_SLOPE = call(cotangents={"weights": np.ones_like(X) * X})
 WANT_SLOPE = WANT * (X - (WANT * X).sum(-1, keepdims=True))
 
 # name -> (what the backend does wrong, calls, the expectation that catches it)
-FAULTS = {
+FAULTS: dict[str, tuple[str, tuple[Call, ...], Expectation | None]] = {
     "close": ("return scores * 0", (call(),), Close(OUT, WANT, BOUND)),
     "close with a mask": ("attn_mask = None", (MASKED,), Close(OUT, softmax(X, MASK), BOUND)),
-    "close to longdouble": ("return scores * 0", (call(),), Close(OUT, softmax(X.astype(np.longdouble)), BOUND)),
+    "close to longdouble": (
+        "return scores * 0",
+        (call(),),
+        Close(OUT, softmax(X.astype(np.longdouble)), BOUND),
+    ),
     "loud": ("return scores * 0", (call(),), Loud(OUT, WANT, BOUND)),
-    "same": ("MEMO.append(0); return scores * 0 + len(MEMO)", (call(), call()), Same(OUT, replace(OUT, call=1))),
-    "part of it": ("return scores * 0", (call(),), Close(
-        replace(OUT, take=((1, (0,)),), sum_axes=(2,)), np.ones((1, 1, 1)), np.full((1, 1, 1), 1e-6))),
-    "combined": ("return scores", (call(), call(inputs={"scores": X + 1})),
-                 Combined(((1.0, OUT), (-1.0, replace(OUT, call=1))), BOUND)),
+    "same": (
+        "MEMO.append(0); return scores * 0 + len(MEMO)",
+        (call(), call()),
+        Same(OUT, replace(OUT, call=1)),
+    ),
+    "part of it": (
+        "return scores * 0",
+        (call(),),
+        Close(
+            replace(OUT, take=((1, (0,)),), sum_axes=(2,)),
+            np.ones((1, 1, 1)),
+            np.full((1, 1, 1), 1e-6),
+        ),
+    ),
+    "combined": (
+        "return scores",
+        (call(), call(inputs={"scores": X + 1})),
+        Combined(((1.0, OUT), (-1.0, replace(OUT, call=1))), BOUND),
+    ),
     "between": ("return scores", (call(),), Between(OUT, np.zeros_like(WANT), np.ones_like(WANT))),
     "shaped": ("return scores[..., :1]", (call(),), Shaped(OUT, (1, 2, 3))),
     "finite": ("return scores * np.nan", (call(),), Finite(OUT)),
     "rejected": ("return scores", (call(inputs={"scores": X[0]}),), Rejected(0, "rank 2")),
     "gradient": ("SLOPE=2", (WITH_SLOPE,), Close(SLOPE, WANT_SLOPE, BOUND * 10)),
     "inputs": ("scores += 1", (call(),), Clean(0, "inputs_unchanged")),
-    "guard": ("np.lib.stride_tricks.as_strided(scores, (1, 2, 4))[0, 1, 3] = 0", (call(),), Clean(0, "guard_zones")),
+    "guard": (
+        "np.lib.stride_tricks.as_strided(scores, (1, 2, 4))[0, 1, 3] = 0",
+        (call(),),
+        Clean(0, "guard_zones"),
+    ),
     "alias": ("return scores", (call(),), Clean(0, "fresh_output")),
     "stale": (
         "MEMO.append(MEMO[0] if MEMO else scores * 0); MEMO[0] += len(MEMO); return MEMO[0]",
-        (call(), call(inputs={"scores": X + 1})), Clean(0, "fresh_output"),
+        (call(), call(inputs={"scores": X + 1})),
+        Clean(0, "fresh_output"),
     ),
     "state": ("np.random.rand()", (call(),), Clean(0, "global_state")),
     "dtype": ("return scores.astype(np.float64)", (call(),), Clean(0, "dtype")),
     "growth": ("MEMO.append(np.ones(2**18))", (call(repeat=40),), Clean(0, "memory", 2**24)),
     "layout": (
         "if not scores.flags.c_contiguous: scores = scores.swapaxes(1, 2).reshape(scores.shape)",
-        (call(layouts={"scores": Layout("transposed")}),), Close(OUT, WANT, BOUND)),
+        (call(layouts={"scores": Layout("transposed")}),),
+        Close(OUT, WANT, BOUND),
+    ),
     "raised": ("raise RuntimeError('kernel failed')", (call(),), None),
     "wrong type": ("return [1, 2]", (call(),), None),
     "crashed": ("os.abort()", (call(),), None),
@@ -143,7 +171,7 @@ def write_backend(folder: Path, fault: str) -> str:
 
 
 def run_script(text: str, folder: Path, poison: Path) -> subprocess.CompletedProcess[str]:
-    """Run it in an empty folder, where assay cannot be imported and the backend's own folder is gone."""
+    """Run it in an empty folder, without assay and without the backend's own files."""
     empty = folder / "elsewhere"
     empty.mkdir(exist_ok=True)
     (empty / "bug.py").write_text(text)
@@ -151,16 +179,24 @@ def run_script(text: str, folder: Path, poison: Path) -> subprocess.CompletedPro
         (folder / name).unlink(missing_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(poison)}
     return subprocess.run(
-        [sys.executable, "bug.py"], cwd=empty, env=environment, capture_output=True, text=True, timeout=90, check=False
+        [sys.executable, "bug.py"],
+        cwd=empty,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
     )
 
 
-def make(folder: Path, fault: str, experiment: Experiment, *, verdict: str = "violated") -> str:
+def make(folder: Path, fault: str, experiment: Experiment, *, verdict: Verdict = "violated") -> str:
     """The script for ``experiment`` on a backend with ``fault``."""
     target = resolve(write_backend(folder, fault))
     finding = replace(FUTURE, verdict=verdict, message="line one\nimport os  # \x1b[31m")
     with open_session(target, isolate=False) as session:
-        return script(finding, experiment, target, session.description, 0 if experiment.expectations else None)
+        return script(
+            finding, experiment, target, session.description, 0 if experiment.expectations else None
+        )
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -180,7 +216,9 @@ def test_script_passes_on_a_sound_backend(name: str, tmp_path: Path, poison: Pat
     assert done.returncode == 0, done.stderr + done.stdout
 
 
-@pytest.mark.parametrize("name", [n for n, (_, _, e) in FAULTS.items() if e is not None and n != "growth"])
+@pytest.mark.parametrize(
+    "name", [n for n, (_, _, e) in FAULTS.items() if e is not None and n != "growth"]
+)
 def test_script_and_judge_agree(name: str, tmp_path: Path) -> None:
     fault, calls, expectation = FAULTS[name]
     assert expectation is not None
@@ -191,7 +229,9 @@ def test_script_and_judge_agree(name: str, tmp_path: Path) -> None:
         assert bool(judgement.violations) is bad, (given, judgement)
 
 
-def test_hang_fails_instead_of_blocking(tmp_path: Path, poison: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hang_fails_instead_of_blocking(
+    tmp_path: Path, poison: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("assay.properties.reproduce._HANG", 2)
     text = make(tmp_path, "time.sleep(1000)", Experiment((call(),), ()), verdict="hung")
     done = run_script(text, tmp_path, poison)
@@ -208,7 +248,9 @@ def test_allocation_without_end_fails(tmp_path: Path, poison: Path) -> None:
 
 
 def test_unsupported_call_is_no_answer(tmp_path: Path, poison: Path) -> None:
-    text = make(tmp_path, "raise Unsupported('masked_softmax', 'not here')", Experiment((call(),), ()))
+    text = make(
+        tmp_path, "raise Unsupported('masked_softmax', 'not here')", Experiment((call(),), ())
+    )
     done = run_script(text, tmp_path, poison)
     assert done.returncode == 2
     assert "not here" in done.stderr
@@ -216,7 +258,9 @@ def test_unsupported_call_is_no_answer(tmp_path: Path, poison: Path) -> None:
 
 def test_bfloat16_and_large_arrays_keep_their_bits(tmp_path: Path, poison: Path) -> None:
     large = np.random.default_rng(1).normal(size=(2, 9, 17)).astype(ml_dtypes.bfloat16)
-    experiment = Experiment((call(inputs={"scores": large}),), (Close(OUT, softmax(large), np.full(large.shape, 1e-2)),))
+    experiment = Experiment(
+        (call(inputs={"scores": large}),), (Close(OUT, softmax(large), np.full(large.shape, 1e-2)),)
+    )
     fault = "assert scores.dtype.name == 'bfloat16'; return (scores * 0).astype(scores.dtype)"
     done = run_script(make(tmp_path, fault, experiment), tmp_path, poison)
     assert "FAULT: weights[" in done.stderr
@@ -229,13 +273,16 @@ import torch
 
 def my_softmax(scores, mask=None):
     FAULT
-    return scores.masked_fill(~mask, -torch.inf).softmax(-1) if mask is not None else scores.softmax(-1)
+    scores = scores if mask is None else scores.masked_fill(~mask, -torch.inf)
+    return scores.softmax(-1)
 """
 
 
 @pytest.mark.parametrize("dtype", [np.float32, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("fault", ["return scores * 2", "pass"])
-def test_torch_function_with_gradients(fault: str, dtype: type, tmp_path: Path, poison: Path) -> None:
+def test_torch_function_with_gradients(
+    fault: str, dtype: Any, tmp_path: Path, poison: Path
+) -> None:
     pytest.importorskip("torch")
     (tmp_path / "mine.py").write_text(TORCH.replace("FAULT", fault))
     target = resolve(f"{tmp_path / 'mine.py'}:my_softmax", op="masked_softmax")
@@ -252,7 +299,9 @@ def test_torch_function_with_gradients(fault: str, dtype: type, tmp_path: Path, 
     assert ("FAULT: dscores[" in done.stderr) == (fault != "pass")
 
 
-@pytest.mark.parametrize("name", ["numpy.float32", "torch.manual", "torch.sdpa.math", "torch.sdpa.flash", "torch.mha"])
+@pytest.mark.parametrize(
+    "name", ["numpy.float32", "torch.manual", "torch.sdpa.math", "torch.sdpa.flash", "torch.mha"]
+)
 def test_built_in_backends_run_without_assay(name: str, tmp_path: Path, poison: Path) -> None:
     if name != "numpy.float32":
         pytest.importorskip("torch")
@@ -268,6 +317,12 @@ def test_built_in_backends_run_without_assay(name: str, tmp_path: Path, poison: 
         want = got.outputs["out"].astype(float)
         bound = np.full(want.shape, 1e-5)
         for shift, status in ((0.0, 0), (1.0, 1)):
-            text = script(FUTURE, Experiment((one,), (Close(out, want + shift, bound),)), target, session.description, 0)
+            text = script(
+                FUTURE,
+                Experiment((one,), (Close(out, want + shift, bound),)),
+                target,
+                session.description,
+                0,
+            )
             done = run_script(text, tmp_path, poison)
             assert done.returncode == status, done.stderr
