@@ -10,7 +10,7 @@ RUN  ?=
 TEST ?=
 
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt
 RECIPE := pyproject.toml constraints.txt
 
 .PHONY: help campaign test lint format bench constraints clean
