@@ -101,8 +101,11 @@ def _stop(process: subprocess.Popen[bytes], owner: int) -> None:
     if os.getpid() != owner or process.stdin is None:
         return
     process.stdin.close()
-    with contextlib.suppress(subprocess.TimeoutExpired):
+    try:
         process.wait(2.0)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 class Child:
@@ -255,8 +258,8 @@ def main(host: HostName, address: str) -> None:
     nursery = _Nursery(address)
     try:
         for name in _PRELOAD[host]:
-            # A library that is missing is reported by the worker that needs it.
-            with contextlib.suppress(ImportError):
+            # A library that is missing or broken is reported by the worker that needs it.
+            with contextlib.suppress(Exception):
                 importlib.import_module(name)
         os.write(1, b".")
         os.dup2(2, 1)
@@ -264,3 +267,5 @@ def main(host: HostName, address: str) -> None:
     finally:
         nursery.end()
         shutil.rmtree(os.path.dirname(address), ignore_errors=True)
+        # Taking down the preloaded libraries can take seconds, and nobody waits for it.
+        os._exit(0)

@@ -174,7 +174,8 @@ class TorchHost:
 
     def versions(self) -> dict[str, str]:
         """torch, numpy and, on a GPU, its name and driver interface."""
-        found = {"numpy": np.__version__, "torch": torch.__version__}
+        # A plain str: torch's own kind of version would import torch wherever it is unpickled.
+        found = {"numpy": np.__version__, "torch": str(torch.__version__)}
         if self.device.type == "cuda" and torch.cuda.is_available():
             found["gpu"] = torch.cuda.get_device_name(self.device)
             found["cuda"] = str(torch.version.cuda)
