@@ -197,7 +197,7 @@ def test_scaffold_runs_as_it_is_and_is_never_overwritten(
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
     select = [
         "--claims",
-        "attention.*,hygiene.zero_size,hygiene.shape",
+        "attention.refines,attention.empty_row,hygiene.zero_size",
         "--jobs",
         "2",
         "--seed",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -246,16 +246,13 @@ def test_time_has_units(text: str, seconds: float) -> None:
     assert duration(text) == seconds
 
 
-def test_help_starts_within_the_limit() -> None:
+def test_help_takes_less_processor_time_than_the_limit() -> None:
     environment = {**os.environ, "PYTHONPATH": SRC}
+    line = [sys.executable, "-m", "assay", "--help"]
     times = []
     for _ in range(5):
-        began = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-m", "assay", "--help"],
-            capture_output=True,
-            env=environment,
-            check=True,
-        )
-        times.append(time.perf_counter() - began)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(line, capture_output=True, env=environment, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(times) < 0.3
