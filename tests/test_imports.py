@@ -45,7 +45,7 @@ PLANTS = (
 def lint(folder: Path, contract: str | None = None) -> subprocess.CompletedProcess[str]:
     """Run import-linter on the package below ``folder``, with this project's contracts."""
     code = "from importlinter.cli import lint_imports_command as run; run()"
-    options = ["--no-cache", "--config", str(ROOT / "pyproject.toml")]
+    options = ["--no-cache", str(ROOT / "pyproject.toml")]
     if contract is not None:
         options += ["--contract", contract]
     return subprocess.run(

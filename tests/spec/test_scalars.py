@@ -15,7 +15,7 @@ from assay.spec.contraction import contract
 from assay.spec.masks import causal_mask
 from assay.spec.scalars import any_of, at_most, is_symbolic, maximum, row_max, select, total
 
-fractions = st.fractions(min_value=-9, max_value=9, max_denominator=6)
+fractions = st.builds(Fraction, st.integers(-50, 50), st.integers(1, 6))
 
 
 def exact(values: Any) -> np.ndarray:
