@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from assay.impl.signatures import SIGNATURES
 from assay.spec.arithmetic import Arithmetic
 from assay.spec.attention import attention, attention_backward
 from assay.spec.claims import CLAIMS, Claim, claim
@@ -70,17 +69,6 @@ def test_attributes_have_the_defaults_of_the_spec_function() -> None:
     defaults = dict(attention.__kwdefaults__ or {})
     declared = {a.name: a.default for a in op("attention").attributes}
     assert declared == {n: x for n, x in defaults.items() if n != "mask"}
-
-
-@each_op
-def test_adapters_are_called_as_the_catalogue_says(entry: Op) -> None:
-    # Backends may not import the catalogue, so its names stand in two places; here they are one.
-    called = SIGNATURES[entry.name]
-    optional = {i.name: None for i in entry.inputs if i.optional}
-    assert called.inputs == entry.required
-    assert called.keywords == optional | {a.name: a.default for a in entry.attributes}
-    assert called.outputs == tuple(entry.outputs)
-    assert set(SIGNATURES) == {known.name for known in OPS}
 
 
 def test_ids_are_unique_and_well_formed() -> None:
