@@ -1,0 +1,56 @@
+"""Every obligation, in the order of the claims."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from assay.proofs.obligation import Obligation
+from assay.proofs.theorems import (
+    attention_exact,
+    attention_flash,
+    attention_gradient,
+    attention_reals,
+    enclosures,
+    masks,
+    softmax_exact,
+    softmax_gradient,
+    softmax_ieee,
+    softmax_online,
+    softmax_penalty,
+    softmax_reals,
+)
+from assay.spec.claims import CLAIMS
+
+_MODULES = (
+    softmax_reals, softmax_exact, softmax_gradient, softmax_ieee, softmax_penalty, softmax_online,
+    attention_exact, attention_reals, attention_gradient, attention_flash, masks, enclosures,
+)  # fmt: skip
+_ORDER = {claim.id: place for place, claim in enumerate(CLAIMS)}
+
+OBLIGATIONS: tuple[Obligation, ...] = tuple(
+    sorted(
+        (o for module in _MODULES for o in module.OBLIGATIONS),
+        key=lambda o: (_ORDER[o.claim], o.id),
+    )
+)
+
+
+def select(patterns: tuple[str, ...] | list[str] = ()) -> tuple[Obligation, ...]:
+    """Obligations whose id or claim matches one of the globs; all of them without any.
+
+    Raises ValueError for a pattern that matches nothing, with the valid ids.
+    """
+    if not patterns:
+        return OBLIGATIONS
+    for pattern in patterns:
+        if not any(_matches(o, pattern) for o in OBLIGATIONS):
+            valid = ", ".join(sorted({o.claim for o in OBLIGATIONS}))
+            raise ValueError(
+                f"obligation {pattern!r} matches nothing; valid: an obligation's id, a glob, or a "
+                f"claim that has obligations: {valid}"
+            )
+    return tuple(o for o in OBLIGATIONS if any(_matches(o, p) for p in patterns))
+
+
+def _matches(obligation: Obligation, pattern: str) -> bool:
+    return fnmatchcase(obligation.id, pattern) or fnmatchcase(obligation.claim, pattern)
