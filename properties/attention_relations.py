@@ -286,7 +286,7 @@ RELATIONS: tuple[Property, ...] = (
     Property(
         "attention.blocked_independent",
         ("attention",),
-        _drawn(Wish(keys=2), **_INTO),
+        _drawn(Wish(keys=2, masked=True), **_INTO),
         blocked_independent,
         needs_keyword("mask"),
     ),

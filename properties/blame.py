@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from assay.impl.call import Failure
 from assay.properties.context import Context
-from assay.properties.experiment import Close, Experiment, Subject
+from assay.properties.experiment import Close, Expectation, Experiment, Subject
 from assay.properties.judge import Violation, scores
 from assay.properties.variants import variants
 
@@ -23,28 +24,69 @@ AXES = {
 }
 
 
-def blame(
-    ctx: Context, experiment: Experiment, violation: Violation, attributes: Mapping[str, Any]
-) -> str:
-    """A hint in words, or "". ``attributes`` are those that the spec was given."""
-    expectation = experiment.expectations[violation.expectation]
-    subject = getattr(expectation, "subject", None)
-    if (
-        violation.got is None
-        or violation.want is None
-        or violation.error is None
-        or subject is None
-    ):
+@dataclass(frozen=True)
+class Evidence:
+    """One failing case. ``attributes`` are those that the spec was given."""
+
+    experiment: Experiment
+    violation: Violation
+    attributes: Mapping[str, Any]
+
+
+def blame(ctx: Context, small: Evidence, large: Evidence | None = None) -> str:
+    """A hint in words, or "", for the smallest failing case.
+
+    ``large`` is another one that was not made small: it tells apart what looks alike when there is one key or one element.
+    """
+    seen = _Seen.of(small)
+    if seen is None:
         return ""
-    got, want, wrong = violation.got, violation.want, violation.error > 1.0
-    special = _special(got, want, wrong)
+    special = _special(seen)
+    where = _where(seen, ctx)
     if special:
-        return _join(special, _where(wrong, subject, ctx))
-    if isinstance(expectation, Close) and not subject.gradient and not subject.sum_axes:
-        named = _variant(ctx, experiment, expectation, got, attributes)
-        if named:
-            return named
-    return _join(_ratio(got, want, wrong), _where(wrong, subject, ctx))
+        return _join(special, where)
+    other = None if large is None else _Seen.of(large)
+    if other is not None and other.subject != seen.subject:
+        other = None
+    names = _variants(ctx, seen)
+    if names and other is not None:
+        # None in common: the bound of one of them is too tight for the variant.
+        names = [name for name in _variants(ctx, other) if name in names] or names
+    if names:
+        return " or ".join(names[:3])
+    best = other or seen
+    if other is not None and where in ("", "one element"):
+        elsewhere = _where(other, ctx)
+        where = f"in a larger case {elsewhere}" if elsewhere else ""
+    return _join(_zero(best) or _ratio(best), where)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What came, what was due, and where they differ."""
+
+    evidence: Evidence
+    expectation: Expectation
+    subject: Subject
+    got: np.ndarray
+    want: np.ndarray
+    wrong: np.ndarray
+
+    @classmethod
+    def of(cls, evidence: Evidence) -> _Seen | None:
+        """None where the violation is about no array."""
+        violation = evidence.violation
+        expectation = evidence.experiment.expectations[violation.expectation]
+        subject = getattr(expectation, "subject", None)
+        if (
+            violation.got is None
+            or violation.want is None
+            or violation.error is None
+            or subject is None
+        ):
+            return None
+        wrong = violation.error > 1.0
+        return cls(evidence, expectation, subject, violation.got, violation.want, wrong)
 
 
 def blame_failure(failure: Failure) -> str:
@@ -61,29 +103,34 @@ def _join(*parts: str) -> str:
     return ", ".join(p for p in parts if p)
 
 
-def _special(got: np.ndarray, want: np.ndarray, wrong: np.ndarray) -> str:
-    bad = got[wrong]
-    if np.isnan(bad).all() and not np.isnan(want[wrong]).any():
+def _special(seen: _Seen) -> str:
+    bad, due = seen.got[seen.wrong], seen.want[seen.wrong]
+    if not bad.size:
+        return ""
+    if np.isnan(bad).all() and not np.isnan(due).any():
         return "NaN where a number is due"
-    if np.isinf(bad).all() and np.isfinite(want[wrong]).all():
+    if np.isinf(bad).all() and np.isfinite(due).all():
         return "infinity where a finite number is due"
-    if np.isnan(want[wrong]).all():
+    if np.isnan(due).all():
         return "a number where NaN is due"
-    if not bad.any() and np.any(want[wrong]):
-        return "zero where something else is due" if not got.any() else "zeros in some places"
     return ""
 
 
-def _variant(
-    ctx: Context,
-    experiment: Experiment,
-    expectation: Close,
-    got: np.ndarray,
-    attributes: Mapping[str, Any],
-) -> str:
-    call = experiment.calls[expectation.subject.call]
+def _zero(seen: _Seen) -> str:
+    if seen.got[seen.wrong].any() or not np.any(seen.want[seen.wrong]):
+        return ""
+    return "zeros in some places" if seen.got.any() else "zero where something else is due"
+
+
+def _variants(ctx: Context, seen: _Seen) -> list[str]:
+    """Names of the known variants whose values match what came."""
+    expectation, subject, got = seen.expectation, seen.subject, seen.got
+    if not isinstance(expectation, Close) or subject.gradient or subject.sum_axes:
+        return []
+    inputs = dict(seen.evidence.experiment.calls[subject.call].inputs)
+    names = []
     with np.errstate(all="ignore"):
-        for name, values in variants(ctx, dict(call.inputs), {**attributes, **call.attributes}):
+        for name, values in variants(ctx, inputs, dict(seen.evidence.attributes)):
             try:
                 other = values()
             except (ValueError, IndexError):
@@ -92,26 +139,27 @@ def _variant(
                 other.shape == got.shape
                 and float(scores(got, other, expectation.bound).max(initial=0.0)) <= 1.0
             ):
-                return name
-    return ""
+                names.append(name)
+    return names
 
 
-def _ratio(got: np.ndarray, want: np.ndarray, wrong: np.ndarray) -> str:
-    """A constant factor between what came and what is due, where entries are large enough."""
+def _ratio(seen: _Seen) -> str:
+    """A constant factor between what came and what is due, over all entries large enough to tell."""
+    got, want = seen.got, seen.want
     large = np.abs(want) > 1e-3 * np.max(np.abs(want), initial=0.0)
-    large &= wrong
+    large &= seen.wrong
     if np.count_nonzero(large) < 2 or not np.isfinite(got[large]).all():
         return ""
     ratios = (got[large] / want[large]).astype(np.float64)
     middle = float(np.median(ratios))
-    if np.max(np.abs(ratios - middle)) > 1e-2 * abs(middle):
+    if np.max(np.abs(ratios - middle)) > 0.1 * abs(middle - 1.0):
         return ""
-    return f"scaled by {middle:.4g}"
+    return f"scaled by {middle:.6g}"
 
 
-def _where(wrong: np.ndarray, subject: Subject, ctx: Context) -> str:
+def _where(seen: _Seen, ctx: Context) -> str:
     """On which index of each axis the error lies, when it is a proper part of the axis."""
-    names = AXES.get(subject.name, ())
+    wrong, names = seen.wrong, AXES.get(seen.subject.name, ())
     if wrong.ndim != len(names) or not wrong.any():
         return ""
     if np.count_nonzero(wrong) == 1 and wrong.size > 1:
@@ -142,7 +190,6 @@ def _span(name: str, hit: np.ndarray, length: int, ctx: Context) -> str:
             )
             return f"only {plural} from {first} on{tile}"
         return f"only {plural} {first} to {last}"
-    step = int(hit[1] - hit[0])
-    if step > 1 and np.all(np.diff(hit) == step):
-        return f"only every {step}th of the {plural} from {first}"
+    if len(hit) > 2 and len(set(np.diff(hit))) == 1:
+        return f"only {plural} {hit[0]}, {hit[1]}, {hit[2]} and so on"
     return f"only {len(hit)} of {length} {plural}"

@@ -17,7 +17,7 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from assay.impl.call import Failure
 from assay.impl.session import Session
-from assay.properties.blame import blame, blame_failure
+from assay.properties.blame import Evidence, blame, blame_failure
 from assay.properties.case import Case, Materials
 from assay.properties.context import Context
 from assay.properties.experiment import Experiment
@@ -93,6 +93,7 @@ class CellRun:
     key: CellKey
     target: str
     started: float = field(default_factory=time.monotonic)
+    structures: int = 0
     examples: int = 0
     informative: int = 0
     worst: float = 0.0
@@ -101,11 +102,14 @@ class CellRun:
     weaker: str = ""
     unsupported: str = ""
     best: Trial | None = None
+    largest: Trial | None = None
+    simplest_fails: bool = False
     first_failure: tuple[int, float] = (0, 0.0)
 
     def example(self, case: Case) -> None:
         """One drawn structure, with several fillings."""
         self._check_time()
+        self.structures += 1
         for fill in range(FILLS):
             trial = attempt(
                 self.prop, self.ctx, self.session, replace(case, seed=(case.seed + fill) % 2**32)
@@ -113,9 +117,23 @@ class CellRun:
             self._note(trial)
             if trial.failed:
                 self._keep(trial)
-                raise _Fault
-            if trial.judgement.failure is not None or not trial.judgement.informative:
+                self._leave(case)
                 return
+            if trial.judgement.failure is not None or not trial.judgement.informative:
+                # Nothing could have failed: Hypothesis draws another structure in its place.
+                hypothesis.reject()
+
+    def _leave(self, case: Case) -> None:
+        """Let Hypothesis shrink, unless the very first and simplest case fails: that one is small already.
+
+        Then one more is looked for, which need not be small: it says more of the cause.
+        """
+        if self.structures == 1 and max(case.dims.values(), default=0) <= 2:
+            self.simplest_fails = True
+        elif self.simplest_fails:
+            raise _Enough
+        else:
+            raise _Fault
 
     def _check_time(self) -> None:
         now = time.monotonic()
@@ -147,6 +165,8 @@ class CellRun:
             self.first_failure = (self.examples, time.monotonic() - self.started)
         if self.best is None or trial.complexity() < self.best.complexity():
             self.best = trial
+        if self.largest is None or trial.complexity() > self.largest.complexity():
+            self.largest = trial
         failure = trial.judgement.failure
         if failure is not None and failure.kind in ("hung", "memory"):
             raise _Enough  # Every further example would cost the whole time limit again.
@@ -275,11 +295,7 @@ def _kind(trial: Trial) -> str:
 def describe(run: CellRun, trial: Trial, confirmed: bool, shrink_seconds: float) -> Finding:
     """The finding that a failing trial makes."""
     failure = trial.judgement.failure
-    violation = (
-        max(trial.judgement.violations, key=lambda v: v.score)
-        if trial.judgement.violations
-        else None
-    )
+    violation = trial.judgement.worst()
     verdict: Verdict = "violated" if violation is not None else "crashed"
     if failure is not None and failure.kind == "hung":
         verdict = "hung"
@@ -297,11 +313,7 @@ def describe(run: CellRun, trial: Trial, confirmed: bool, shrink_seconds: float)
         message=violation.message if violation is not None else _failed(failure),
         case=case,
         summary=trial.case.summary(),
-        hint=blame(run.ctx, trial.experiment, violation, trial.case.attributes)
-        if violation is not None
-        else blame_failure(failure)
-        if failure
-        else "",
+        hint=_hint(run, trial),
         score=violation.score if violation is not None else float("inf"),
         picture=picture(trial, violation),
         examples=run.first_failure[0],
@@ -309,6 +321,20 @@ def describe(run: CellRun, trial: Trial, confirmed: bool, shrink_seconds: float)
         shrink_seconds=shrink_seconds,
         trace=failure.trace if failure is not None else "",
     )
+
+
+def _hint(run: CellRun, trial: Trial) -> str:
+    """What the failing trial, and the largest one that failed before it was made small, say of the cause."""
+    failure = trial.judgement.failure
+    small, large = _evidence(trial), None if run.largest is None else _evidence(run.largest)
+    if small is not None:
+        return blame(run.ctx, small, large)
+    return "" if failure is None else blame_failure(failure)
+
+
+def _evidence(trial: Trial) -> Evidence | None:
+    worst = trial.judgement.worst()
+    return None if worst is None else Evidence(trial.experiment, worst, trial.case.attributes)
 
 
 def _failed(failure: Failure | None) -> str:

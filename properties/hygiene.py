@@ -230,7 +230,7 @@ HYGIENE: tuple[Property, ...] = (
     Property(
         "hygiene.invalid_input_rejected", ANY, _draw_invalid, invalid_input_rejected, weight=0.3
     ),
-    Property("hygiene.zero_size", ANY, _draw_empty, zero_size, weight=0.3),
+    Property("hygiene.zero_size", ANY, _draw_empty, zero_size),
     Property("hygiene.memory_bounded", ANY, _draw, memory_bounded, weight=0.1),
     Property("hygiene.provider_witness", ANY, _draw, provider_witness, _names_kernels, weight=0.1),
 )

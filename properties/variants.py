@@ -39,6 +39,8 @@ def _attention(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:
         final = {n: a for n, a in final.items() if a is not None}
         return lambda: attention(q, k, v, **final)
 
+    if "scale" in rest and rest["scale"] < 0:
+        yield "the sign of the given scale is lost", run(scale=-rest["scale"])
     if "scale" in rest:
         yield "the given scale is ignored: 1/sqrt(D) is used", run(scale=None)
     yield "scores are not scaled", run(scale=1.0)
