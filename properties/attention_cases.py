@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,12 +11,22 @@ import numpy as np
 from assay.impl.call import Call, Layout
 from assay.properties.case import Case, MaskDraw, Materials
 from assay.properties.context import Context
-from assay.properties.draw import HALVES, MASK_RECIPES, ORDINARY, SEEDS, WIDTHS, Draw, choice, sizes
+from assay.properties.draw import (
+    HALVES,
+    LARGEST,
+    MASK_RECIPES,
+    ORDINARY,
+    SEEDS,
+    WIDTHS,
+    Draw,
+    choice,
+    sizes,
+)
 from assay.properties.mask_recipes import RECIPES, see_something
 from assay.spec.attention import visible
 
 COST = 1 << 15
-"""Largest L * S drawn, so that an example stays within a few milliseconds."""
+"""Most pairs of query and key in one case, so that an example stays within a few milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +35,7 @@ class Wish:
 
     causal     True or False: always or never; None: drawn
     square     L = S and offset 0
-    masks      draw boolean or additive masks too;  windows: and windows
+    masks      draw boolean or additive masks too;  masked: always one;  windows: and windows
     empty      rows without any visible key: "none" or "some"
     scale      "usual": default or positive; "any": also 0 and negative; "default": never given
     gqa        None: drawn where the contract offers it; True: fewer key heads than query heads
@@ -35,6 +46,7 @@ class Wish:
     causal: bool | None = None
     square: bool = False
     masks: bool = True
+    masked: bool = False
     windows: bool = True
     empty: str = "none"
     scale: str = "usual"
@@ -50,10 +62,11 @@ def draw_attention(draw: Draw, ctx: Context, wish: Wish) -> Case:
     """One attention case that fits the wish and the contract."""
     heads, kv_heads = draw(choice(*_head_pairs(ctx, wish)))
     causal = _causal(draw, ctx, wish)
-    queries, keys, offset = _lengths(draw, ctx, wish, causal)
+    batch = draw(choice(*[b for b in (1, 2, 3) if b >= wish.batch]))
+    queries, keys, offset = _lengths(draw, ctx, wish, causal, COST // (batch * heads))
     width = draw(choice(*WIDTHS))
     dims = {
-        "B": draw(choice(*[b for b in (1, 2, 3) if b >= wish.batch])),
+        "B": batch,
         "H": heads,
         "Hkv": kv_heads,
         "L": queries,
@@ -92,21 +105,22 @@ def _causal(draw: Draw, ctx: Context, wish: Wish) -> bool:
     return True if wish.causal else draw(HALVES)
 
 
-def _lengths(draw: Draw, ctx: Context, wish: Wish, causal: bool) -> tuple[int, int, int]:
-    """L, S and the offset of the first query that the contract's causal alignment allows."""
+def _lengths(
+    draw: Draw, ctx: Context, wish: Wish, causal: bool, pairs: int
+) -> tuple[int, int, int]:
+    """L, S and the offset of the first query that the contract's causal alignment allows.
+
+    ``pairs`` is the most L * S.
+    """
     blocks = ctx.contract.block_sizes
-    keys = max(draw(sizes(blocks, 520)), wish.keys, wish.queries if wish.square else 1)
+    keys = max(draw(sizes(blocks, LARGEST)), wish.keys, wish.queries if wish.square else 1)
     if wish.square or (causal and ctx.contract.causal_alignment == "square"):
-        keys = min(keys, 181)
-        keys = max(keys, wish.queries)
+        keys = max(min(keys, math.isqrt(pairs)), wish.queries)
         return keys, keys, 0
     kind = draw(choice("square", "free", "one"))
-    limit = max(1, COST // keys)
-    free = keys if kind == "square" else 1 if kind == "one" else draw(sizes(blocks, 520))
-    queries = max(min(free, limit), wish.queries)
-    if not causal:
-        return queries, keys, 0
-    if ctx.contract.causal_alignment == "top_left":
+    free = keys if kind == "square" else 1 if kind == "one" else draw(sizes(blocks, LARGEST))
+    queries = max(min(free, max(1, pairs // keys)), wish.queries)
+    if not causal or ctx.contract.causal_alignment == "top_left":
         return queries, keys, 0
     queries = min(queries, keys)
     if ctx.contract.causal_alignment == "bottom_right":
@@ -133,7 +147,7 @@ def _mask(draw: Draw, ctx: Context, wish: Wish) -> MaskDraw | None:
     if not ctx.takes("mask") or not ctx.contract.masks:
         return None
     needed = wish.empty == "some"
-    if not needed and draw(HALVES):
+    if not (needed or wish.masked) and not draw(HALVES):
         return None
     return MaskDraw(
         recipe=draw(choice(*MASK_RECIPES)),

@@ -170,7 +170,7 @@ def test_a_wrong_option_names_value_and_what_is_valid(
 @pytest.mark.parametrize("changed", [{"time": 0.0}, {"jobs": 0}, {"seed": -1}, {"targets": ()}])
 def test_options_out_of_range_are_refused(changed: dict[str, Any]) -> None:
     with pytest.raises(OptionError):
-        Options(**{"targets": ("x",), **changed})  # type: ignore[arg-type]
+        Options(**{"targets": ("x",), **changed})
 
 
 def test_an_unknown_target_says_what_there_is(tmp_path: Path) -> None:
