@@ -18,19 +18,23 @@ SPEC = Path(assay.spec.__file__ or "").parent
 
 
 def traced(run: Callable[[], T]) -> tuple[T, tuple[SpecFunction, ...]]:
-    """The result of ``run`` and the spec functions that were called, by name."""
+    """The result of ``run`` and the spec functions that were called, by name.
+
+    A tracer that is already there, such as a coverage tool's, goes on working.
+    """
     seen: dict[CodeType, None] = {}
+    before, folder = sys.gettrace(), str(SPEC)
 
-    def notice(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(str(SPEC)):
+    def notice(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "call" and frame.f_code.co_filename.startswith(folder):
             seen[frame.f_code] = None
+        return before(frame, event, argument) if before is not None else None
 
-    before = sys.getprofile()
-    sys.setprofile(notice)
+    sys.settrace(notice)
     try:
         result = run()
     finally:
-        sys.setprofile(before)
+        sys.settrace(before)
     named = [code for code in seen if not code.co_name.startswith("<")]
     return result, tuple(sorted((_describe(c) for c in named), key=lambda f: (f.file, f.line)))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import z3
 
-from assay.proofs.induction import agreement
+from assay.proofs.induction import Pointwise, agreement
 from assay.proofs.mutants import mutant, rebound
 from assay.proofs.obligation import Obligation, Premise, Query, Twin
 from assay.proofs.scalars.opaque import Opaque
@@ -26,34 +26,54 @@ I, OFFSET = z3.Ints("i o")
 Attention = Callable[..., np.ndarray]
 
 
-def _past(j: Any) -> Sequence[Premise]:
-    """Keys and values of both sequences agree at j, if query i sees it."""
+def _same(j: Any, seen: Any, text: str) -> Sequence[Premise]:
+    """Keys and values of both sequences agree at j, if it is seen."""
     same = [
         z3.Function(f"{a}{d}", z3.IntSort(), Opaque.sort())(j)
         == z3.Function(f"{b}{d}", z3.IntSort(), Opaque.sort())(j)
         for a, b, width in (("k", "K", 2), ("v", "V", 1))
         for d in range(width)
     ]
-    seen = causal_visible(I, j, OFFSET)
-    return [Premise(r"j \le o + i \Rightarrow k_j = k'_j,\; v_j = v'_j", z3.Implies(seen, z3.And(*same)))]
+    agree = rf"{text} \Rightarrow k_j = k'_j,\; v_j = v'_j"
+    return [Premise(agree, z3.Implies(seen, z3.And(*same)))]
 
 
-def future_zero() -> Iterator[Query]:
-    """Row i is the same function of the keys and values up to o + i, whatever comes later."""
-    axis = Axis("S", Opaque)
-    q, mask = variables("q", 1, 2, Opaque), causal_row(axis, I, OFFSET)
+def _two_runs(axis: Axis, mask: np.ndarray, given: Pointwise, **names: Any) -> Iterator[Query]:
+    """One query over keys k and over keys K, which agree as ``given``: the rows are the same."""
+    q = variables("q", 1, 2, Opaque)
     runs = [
         axis.record(lambda k=k, v=v: attention(q, stretch(axis, k, 2), stretch(axis, v), mask=mask))
         for k, v in (("k", "v"), ("K", "V"))
     ]
     (one, first), (two, second) = runs
-    # Key 2 comes after query 1, and differs.
-    past = {"i": 1, "o": 0} | {n: _before_two(s) for n, s in (("k0", 1), ("k1", 2), ("v0", 3))}
-    past |= {n: _before_two(s, 50) for n, s in (("K0", 1), ("K1", 2), ("V0", 3))}
-    queries, lemmas = agreement(axis, first, second, _past, witness=past)
+    # Key 2 and later ones differ.
+    witness = {n: _before_two(s) for n, s in (("k0", 1), ("k1", 2), ("v0", 3))}
+    witness |= {n: _before_two(s, 50) for n, s in (("K0", 1), ("K1", 2), ("V0", 3))} | names
+    queries, lemmas = agreement(axis, first, second, given, witness=witness)
     yield from queries
-    yield general("the row", one.flat[0].term == two.flat[0].term, lemmas, axis, **past)
+    yield general("the row", one.flat[0].term == two.flat[0].term, lemmas, axis, **witness)
+
+
+def future_zero() -> Iterator[Query]:
+    """Row i is the same function of the keys and values up to o + i, whatever comes later."""
+    axis = Axis("S", Opaque)
+
+    def past(j: Any) -> Sequence[Premise]:
+        return _same(j, causal_visible(I, j, OFFSET), r"j \le o + i")
+
+    yield from _two_runs(axis, causal_row(axis, I, OFFSET), past, i=1, o=0)
     yield from _later_queries(axis)
+
+
+def blocked_independent() -> Iterator[Query]:
+    """A row is the same function of the keys and values that its query sees, whatever the others hold."""
+    axis = Axis("S", Opaque)
+    allowed = axis.mask("a")
+
+    def seen(j: Any) -> Sequence[Premise]:
+        return _same(j, allowed.at(j).term, "a_{ij}")
+
+    yield from _two_runs(axis, as_mask([allowed]), seen, a=lambda j: j < 2)
 
 
 def _before_two(slope: int, later: int = 0) -> Callable[[int], int]:
@@ -153,9 +173,18 @@ def grad_blocked_zero(backward: Callable[..., Any]) -> Iterator[Query]:
         yield Query(f"the {name}", goal, (unseen, *laws), {"a00": False, "a10": False})
 
 
+def blocked_of(f: Attention) -> Iterator[Query]:
+    """One query, two keys, the second one blocked and changed, for a given attention."""
+    q, k, v = (variables(n, s, 1, Opaque) for n, s in (("q", 1), ("k", 2), ("v", 2)))
+    other = [np.concatenate([x[:, :, :1], variables(n, 1, 1, Opaque)], axis=2) for x, n in ((k, "K"), (v, "V"))]
+    mask = as_mask([True, False])
+    yield Query("the row", f(q, k, v, mask=mask).flat[0].term == f(q, *other, mask=mask).flat[0].term)
+
+
 OFF_BY_ONE = mutant(causal_visible, "return j <= offset + i", "return j <= offset + i + 1")
 MODULO = rebound(attention, expand_kv=lambda x, heads: x[:, [h % x.shape[1] for h in range(heads)]])
 UNMASKED_BACKWARD = mutant(attention_backward, "allowed = visible(", "allowed = True | visible(")
+POLARITY = mutant(attention, "allowed = visible(", "allowed = True ^ visible(")
 SIZES = ((1, 1), (2, 1), (2, 2), (3, 1), (4, 2))
 
 OBLIGATIONS: tuple[Obligation, ...] = (
@@ -168,6 +197,17 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         "z3",
         future_zero,
         Twin("the row also sees the next key", partial(future_zero_of, OFF_BY_ONE)),
+        ORDER,
+    ),
+    Obligation(
+        "attention.blocked_independent/any-arithmetic",
+        "attention.blocked_independent",
+        r"(\forall j\; a_{ij} \Rightarrow k_j = k'_j,\, v_j = v'_j) \;\Rightarrow\; O_i = O'_i",
+        f"any number of keys, any mask, any row; {BITWISE}",
+        "proved",
+        "z3",
+        blocked_independent,
+        Twin("the mask is read the other way round", partial(blocked_of, POLARITY)),
         ORDER,
     ),
     Obligation(

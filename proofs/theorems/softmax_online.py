@@ -191,8 +191,8 @@ def split(attend: Attend, n: int = 2, block: int = 1) -> Iterator[Query]:
 
 
 def unrolled() -> Iterator[Query]:
-    """The loop of the spec on up to two keys."""
-    for n, block in ((1, 1), (2, 1), (2, 2), (2, 3)):
+    """The loop of the spec on up to three keys."""
+    for n, block in ((1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3)):
         yield from split(online_attend, n, block)
 
 
@@ -243,7 +243,7 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         "softmax.online/unrolled",
         "softmax.online",
         r"\operatorname{online}_b(s, a, v) = \sum_j w_j v_j",
-        "n <= 2 keys, blocks of 1, 2 and 3, every mask, real scores and values, true row maximum",
+        "n <= 3 keys, blocks of 1, 2 and 3, every mask, real scores and values, true row maximum",
         "bounded",
         "z3",
         unrolled,
