@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from assay.impl.registry import BACKENDS
 from assay.impl.signatures import SIGNATURES
 
 GROUP = "assay.backends"
+_MENTIONS_TORCH = re.compile(r"\b(import|from)\s+torch\b|\bTorchBackend\b")
 
 
 class TargetError(Exception):
@@ -76,13 +78,15 @@ class Target:
         return Path(spec.origin) if spec is not None and spec.has_location and spec.origin else None
 
     def host_hint(self) -> HostName:
-        """Which array library it probably needs, without importing it: read from the source."""
+        """Which array library it seems to need, read from the source. A wrong guess costs time
+        only.
+        """
         source = self.source()
         try:
             text = source.read_text(encoding="utf-8") if source is not None else ""
         except (OSError, UnicodeDecodeError):
             return "numpy"
-        return "torch" if "torch" in text.lower() else "numpy"
+        return "torch" if _MENTIONS_TORCH.search(text) else "numpy"
 
     def _import(self) -> ModuleType:
         try:

@@ -99,6 +99,8 @@ def _attempt(backend: Backend, call: Call) -> _Run:
                 backend, host, operation, call, attributes, prepared
             )
         after = host.state()
+    copies = {name: host.copy(native) for name, native in outputs.items()}
+    slopes = {name: host.copy(native) for name, native in gradients.items()}
     changed, broken = prepared.block.inspect(host.fetch_block())
     named = {**outputs, **{f"gradient of {k}": v for k, v in gradients.items()}}
     told = {name: host.describe(native) for name, native in named.items()}
@@ -112,8 +114,6 @@ def _attempt(backend: Backend, call: Call) -> _Run:
         grown_bytes=grown,
         kernels=tuple(dict.fromkeys(kernels)),
     )
-    copies = {name: host.copy(native) for name, native in outputs.items()}
-    slopes = {name: host.copy(native) for name, native in gradients.items()}
     return _Run(Reply(copies, slopes, None, hygiene, seconds), outputs)
 
 

@@ -158,13 +158,13 @@ class _Worker:
             self.channel.send(calls)
         except OSError:
             raise _Lost(self._death()) from None
-        seen = -1
+        seen = 0
         while True:
             try:
                 replies: list[Reply] = self.channel.receive(timeout)
             except TimeoutError:
                 # The time is a call's, not the batch's.
-                if self.progress != seen and len(calls) > 1:
+                if self.progress != seen:
                     seen = self.progress
                     continue
                 raise _Lost(self._hung(timeout, "answer")) from None

@@ -175,4 +175,4 @@ def _per_query_head(x: Array, heads: int) -> Array:
 def _per_key_head(x: Array, groups: int) -> Array:
     if x.shape[1] == groups:
         return x
-    return x.reshape(x.shape[0], groups, -1, *x.shape[2:]).sum(axis=2)
+    return x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]).sum(axis=2)

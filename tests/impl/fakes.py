@@ -1,4 +1,6 @@
-"""Backends that do one thing wrong each. Loaded as a file target, in this process or in a worker."""
+"""Backends that do one thing wrong each. Loaded as a file target, in this process or in a
+worker.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Sound(NumpyBackend):
         return v.copy()
 
     @implements_vjp("attention")
-    def vjp(self, q: Array, k: Array, v: Array, *, out: Array, mask: Any = None) -> dict[str, Array]:
+    def vjp(
+        self, q: Array, k: Array, v: Array, *, out: Array, mask: Any = None
+    ) -> dict[str, Array]:
         return {"q": np.zeros_like(q), "k": np.zeros_like(k), "v": out / 2}
 
 
@@ -180,7 +184,9 @@ class TellsProcess(_Wrong):
         return np.full_like(v, os.getpid(), dtype=np.float64)
 
 
-def plain(query: Array, key: Array, value: Array, attn_mask: Any = None, is_causal: bool = False) -> Any:
+def plain(
+    query: Array, key: Array, value: Array, attn_mask: Any = None, is_causal: bool = False
+) -> Any:
     """A function with the spellings of torch."""
     return value + (1 if attn_mask is not None else 0) + (2 if is_causal else 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -25,9 +26,8 @@ from assay.impl.contract import Contract
     ],
 )
 def test_a_wrong_field_is_named_with_what_is_valid(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match=re.escape(message)):
         Contract(**{"name": "x", **changes})
-    assert message in str(caught.value)
 
 
 def test_sixteen_bit_types_accumulate_in_float32_by_default() -> None:
