@@ -135,7 +135,7 @@ def _obligation(
     )  # fmt: skip
 
 
-_FORMATS: tuple[Obligation, ...] = tuple(
+OBLIGATIONS: tuple[Obligation, ...] = tuple(
     o
     for kind in (Float16, Float32)
     for o in (
@@ -158,6 +158,16 @@ _FORMATS: tuple[Obligation, ...] = tuple(
             EXP,
         ),
         _obligation(
+            "softmax.row_sum",
+            kind,
+            r"s \text{ finite} \;\Rightarrow\; 0 \le w_j \le 1",
+            "two keys, any mask, finite scores, differences that overflow included",
+            partial(in_range, masked_softmax, kind),
+            Twin("the maximum is taken over blocked keys too", partial(in_range, TOP_OF_ALL, kind)),
+            EXP,
+            variant="-range",
+        ),
+        _obligation(
             "softmax.grad_blocked_zero",
             kind,
             r"\neg a_0 \Rightarrow \bar s_0 = +0",
@@ -178,18 +188,4 @@ _FORMATS: tuple[Obligation, ...] = tuple(
             variant="-from-weights",
         ),
     )
-)
-
-OBLIGATIONS: tuple[Obligation, ...] = (
-    *_FORMATS,
-    _obligation(
-        "softmax.row_sum",
-        Float16,
-        r"s \text{ finite} \;\Rightarrow\; 0 \le w_j \le 1",
-        "two keys, any mask, finite scores, differences that overflow included",
-        partial(in_range, masked_softmax, Float16),
-        Twin("the maximum is taken over blocked keys too", partial(in_range, TOP_OF_ALL, Float16)),
-        EXP,
-        variant="-range",
-    ),
 )

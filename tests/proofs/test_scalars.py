@@ -1,0 +1,92 @@
+"""The interpretations compute what the spec computes on floats."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sympy
+
+from assay.proofs.scalars.balls import Ball, precision
+from assay.proofs.scalars.rationals import Rational, array
+from assay.proofs.scalars.rounded import Rounded
+from assay.proofs.scalars.symbols import Symbolic
+from assay.spec.attention import attention, attention_backward, flash_attention
+from assay.spec.softmax import masked_softmax, softmax_backward
+
+SCORES = [[0.5, -1.0, 2.0, 0.25], [3.0, 3.0, -2.0, 1.0], [1.0, 2.0, 3.0, 4.0]]
+MASK = np.array([[1, 1, 0, 1], [0, 1, 1, 1], [0, 0, 0, 0]], dtype=bool)
+
+
+def test_balls_hold_the_float_value_of_masked_softmax() -> None:
+    floats = masked_softmax(np.array(SCORES), MASK)
+    with precision(100):
+        balls = masked_softmax(array(SCORES, Ball), MASK)
+        assert all(Ball(b).distance(f) < 1e-15 for b, f in zip(balls.flat, floats.flat, strict=True))
+
+
+def test_a_ball_does_not_contain_a_neighbouring_float() -> None:
+    with precision(100):
+        third = Ball(1) / 3
+    assert not third.contains(1 / 3)
+    assert third.distance(1 / 3) < 2e-17
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float32"])
+def test_rounded_scalars_stay_near_the_float_value(name: str) -> None:
+    floats = masked_softmax(np.array(SCORES), MASK)
+    rounded = masked_softmax(array(SCORES, lambda x: Rounded(x, name)), MASK)
+    got = np.array([getattr(x, "value", x) for x in rounded.flat])
+    assert np.allclose(got, floats.ravel(), atol=1e-2)
+    assert name == "float32" or not np.array_equal(got, floats.ravel())
+
+
+def test_rationals_sum_to_exactly_one() -> None:
+    weights = masked_softmax(array([[1, 0, 3, -2]]), np.array([[True, True, True, False]]))
+    assert sum(weights[0], Rational(0)) == 1
+    assert weights[0, 1] == Rational(1) / 11
+
+
+def test_a_rational_has_no_exponential_of_a_fraction() -> None:
+    with pytest.raises(ValueError, match="exp of 1/2 is not rational"):
+        Rational(0.5).exp()
+
+
+def test_symbols_give_the_formula() -> None:
+    s = sympy.symbols("s:2")
+    weights = masked_softmax(_symbols(s), np.ones(2, bool))
+    want = sympy.exp(s[0]) / (sympy.exp(s[0]) + sympy.exp(s[1]))
+    assert sympy.simplify(weights[0].value - want) == 0
+
+
+def _symbols(names: tuple[sympy.Symbol, ...]) -> np.ndarray:
+    result = np.empty(len(names), dtype=object)
+    result[:] = [Symbolic(n) for n in names]
+    return result
+
+
+def test_balls_hold_attention_its_tiles_and_its_gradients() -> None:
+    draw = np.random.default_rng(0)
+    q, k, v, g = (draw.normal(size=(1, 2, n, 2)) for n in (3, 4, 4, 3))
+    with precision(100):
+        bq, bk, bv, bg = (array(x, Ball) for x in (q, k, v, g))
+        want = attention(q, k, v, causal=True, offset=1)
+        for got in (
+            attention(bq, bk, bv, causal=True, offset=1),
+            flash_attention(bq, bk, bv, block=3, causal=True, offset=1),
+        ):
+            assert _far(got, want) < 1e-14
+        grads = attention_backward(q, k, v, g, causal=True, offset=1)
+        balls = attention_backward(bq, bk, bv, bg, causal=True, offset=1)
+        assert all(_far(b, f) < 1e-13 for b, f in zip(balls, grads, strict=True))
+
+
+def _far(balls: np.ndarray, floats: np.ndarray) -> float:
+    return max(Ball(b).distance(f) for b, f in zip(balls.flat, floats.flat, strict=True))
+
+
+def test_softmax_backward_of_balls() -> None:
+    w, g = np.array([0.25, 0.75, 0.0]), np.array([1.0, -2.0, 5.0])
+    allowed = np.array([True, True, False])
+    with precision(100):
+        got = softmax_backward(array(w, Ball), array(g, Ball), allowed)
+        assert _far(got, softmax_backward(w, g, allowed)) < 1e-15
