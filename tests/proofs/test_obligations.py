@@ -1,0 +1,70 @@
+"""The catalogue: every obligation earns its class, every twin is refuted, every proof claim is covered."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from assay.proofs.discharge import discharge
+from assay.proofs.obligation import STATUSES, Outcome
+from assay.proofs.obligations import OBLIGATIONS, select
+from assay.spec.claims import CLAIMS
+
+IDS = [o.id for o in OBLIGATIONS]
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, Outcome]:
+    return {o.id: o for o in discharge(jobs=2, timeout=60.0)}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_it_earns_its_class(name: str, outcomes: dict[str, Outcome]) -> None:
+    (obligation,) = select((name,))
+    outcome = outcomes[name]
+    assert outcome.status == obligation.strength, outcome.detail
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_its_twin_is_refuted(name: str, outcomes: dict[str, Outcome]) -> None:
+    twin = outcomes[name].twin
+    assert twin.refuted
+    assert twin.counterexample
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_it_ran_the_spec(name: str, outcomes: dict[str, Outcome]) -> None:
+    assert outcomes[name].spec
+    assert all(re.fullmatch(r"[0-9a-f]{16}", f.hash) for f in outcomes[name].spec)
+
+
+def test_every_proof_claim_has_an_obligation() -> None:
+    owed = {c.id for c in CLAIMS if c.proof}
+    assert owed <= {o.claim for o in OBLIGATIONS}
+
+
+def test_every_obligation_belongs_to_a_claim_and_names_it() -> None:
+    claims = {c.id for c in CLAIMS}
+    assert len(set(IDS)) == len(IDS)
+    assert all(o.claim in claims and o.id.startswith(f"{o.claim}/") for o in OBLIGATIONS)
+
+
+def test_only_statements_about_all_sizes_are_called_proved() -> None:
+    for o in OBLIGATIONS:
+        if o.strength == "proved":
+            assert re.search(r"\bany\b|\bevery\b", o.generality), o.id
+        assert o.strength in STATUSES
+        assert o.strength not in ("refuted", "open")
+
+
+def test_outcomes_survive_json(outcomes: dict[str, Outcome]) -> None:
+    for outcome in outcomes.values():
+        assert Outcome.from_json(json.loads(json.dumps(outcome.as_json()))) == outcome
+
+
+def test_every_assumption_has_a_witness(outcomes: dict[str, Outcome]) -> None:
+    assumptions = [a for o in outcomes.values() for a in o.assumptions]
+    assert assumptions
+    assert all(a.text for a in assumptions)
