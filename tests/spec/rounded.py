@@ -75,20 +75,28 @@ class Evaluation:
         return stored.astype(wide)
 
     def _exp(self, x: np.ndarray) -> np.ndarray:
-        return self._acc(np.exp(x.astype(np.longdouble)))
+        """Rounded once, from a wider format; of base 2 where the scores are in that base."""
+        power = np.exp2 if self.arithmetic.exp2 else np.exp
+        return self._acc(power(x.astype(np.longdouble)))
 
     def _dot(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         """a [..., m, n] times b [..., p, n], transposed: [..., m, p]."""
         return self.order(a[..., :, None, :] * b[..., None, :, :])
 
-    def weights(self, case: Case) -> np.ndarray:
-        """Weights [B, H, L, S] in the accumulation format."""
+    def _scores(self, case: Case) -> np.ndarray:
         q, k = self._acc(case.q), self._wide(case.k, case)
         factor = case.rules.get("scale", default_scale(case.q.shape[-1])) * (1 + self.scale_error)
         scores = self._keep(self._keep(self._dot(q, k)) * self._acc(np.asarray(factor)))
-        mask, allowed = case.rules.get("mask"), case.allowed
+        mask = case.rules.get("mask")
         if mask is not None and mask.dtype != bool:
             scores = self._keep(scores + self._acc(np.where(np.isneginf(mask), 0.0, mask)))
+        if self.arithmetic.exp2:
+            scores = self._keep(scores * self._acc(np.asarray(np.log2(np.e))))
+        return scores
+
+    def weights(self, case: Case) -> np.ndarray:
+        """Weights [B, H, L, S] in the accumulation format."""
+        scores, allowed = self._scores(case), case.allowed
         top = np.max(scores, axis=-1, keepdims=True, where=allowed, initial=-np.inf)
         top = np.where(allowed.any(axis=-1, keepdims=True), top, 0)
         raised = self._exp(np.where(allowed, scores - top, -np.inf))
@@ -102,6 +110,23 @@ class Evaluation:
         """O, stored and widened again."""
         values = np.swapaxes(self._wide(case.v, case), -1, -2)
         return self._store(self._dot(self.weights(case), values))
+
+    def tiled_output(self, case: Case) -> np.ndarray:
+        """O by the online recurrence over ``arithmetic.block`` keys, stored and widened again."""
+        scores, values = self._scores(case), self._wide(case.v, case)
+        rows, width, kind = scores.shape[:-1], values.shape[-1], scores.dtype
+        top = np.full((*rows, 1), -np.inf, kind)
+        mass, acc = np.zeros((*rows, 1), kind), np.zeros((*rows, width), kind)
+        for start in range(0, scores.shape[-1], self.arithmetic.block):
+            part = slice(start, start + self.arithmetic.block)
+            s = np.where(case.allowed[..., part], scores[..., part], kind.type(-np.inf))
+            higher = np.maximum(top, np.max(s, axis=-1, keepdims=True))
+            shift = np.where(np.isneginf(higher), np.zeros_like(higher), higher)
+            rescale, raised = self._exp(top - shift), self._exp(s - shift)
+            mass = mass * rescale + self.order(raised)[..., None]
+            acc = acc * rescale + self._dot(raised, np.swapaxes(values[..., part, :], -1, -2))
+            top = higher
+        return self._store(acc / np.where(mass == 0, np.ones_like(mass), mass))
 
     def gradients(self, case: Case) -> dict[str, np.ndarray]:
         """dQ, dK and dV, stored and widened again."""
