@@ -50,8 +50,7 @@ def blame(ctx: Context, small: Evidence, large: Evidence | None = None) -> str:
         other = None
     names = _variants(ctx, seen)
     if names and other is not None:
-        # None in common: the bound of one of them is too tight for the variant.
-        names = [name for name in _variants(ctx, other) if name in names] or names
+        names = [name for name in _variants(ctx, other) if name in names]
     if names:
         return " or ".join(names[:3])
     best = other or seen
@@ -135,12 +134,16 @@ def _variants(ctx: Context, seen: _Seen) -> list[str]:
                 other = values()
             except (ValueError, IndexError):
                 continue
-            if (
-                other.shape == got.shape
-                and float(scores(got, other, expectation.bound).max(initial=0.0)) <= 1.0
-            ):
+            if other.shape == got.shape and _explains(other, seen, expectation.bound):
                 names.append(name)
     return names
+
+
+def _explains(other: np.ndarray, seen: _Seen, bound: np.ndarray) -> bool:
+    """Within the bound, or a hundred times nearer to what came than what was due is: the bound is not the variant's."""
+    left, whole = np.abs(seen.got - other), np.abs(seen.got - seen.want)
+    near = float(np.max(left, initial=0.0)) <= 0.01 * float(np.max(whole, initial=0.0))
+    return near or float(scores(seen.got, other, bound).max(initial=0.0)) <= 1.0
 
 
 def _ratio(seen: _Seen) -> str:

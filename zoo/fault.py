@@ -16,10 +16,11 @@ class Fault:
 
     name      of the fault, and after "zoo." of its contract
     target    where it is, as "module:Class"
-    claims    properties of which each must find it
+    claims    properties of which each finds it, given enough examples
     summary   the fault in a few words
     hint      what a blame hint must say, or "" where it can say nothing useful
     verdict   of the cells of ``claims``
+    needs     largest dim of the smallest case that shows it
     isolated  must run in a worker: it would take the process along
     """
 
@@ -30,6 +31,7 @@ class Fault:
     summary: str
     hint: str = ""
     verdict: Verdict = "violated"
+    needs: int = 3
     isolated: bool = False
 
 

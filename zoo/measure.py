@@ -1,8 +1,8 @@
-"""Running properties over a member of the zoo in this process, to see what they find and how fast."""
+"""Running properties over a member of the zoo, to see what they find and how fast."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from assay.impl.loading import resolve
 from assay.impl.session import open_session
@@ -20,11 +20,11 @@ def examine(
     dtypes: Sequence[str] | None = None,
     seed: int = 0,
     isolated: bool = False,
-) -> tuple[Cell, ...]:
-    """The cells of ``target`` under ``profile``: of all its claims and dtypes, or of those named."""
+) -> Iterator[Cell]:
+    """The cells of ``target`` under ``profile`` as they end: of all its claims and dtypes, or of those named."""
     selection = Selection(
         None, None if claims is None else tuple(claims), None if dtypes is None else tuple(dtypes)
     )
     with open_session(resolve(target), isolate=isolated, timeout=profile.timeout) as session:
         keys = cells(session.description, selection, profile)
-        return tuple(LocalExecutor(session).run([(key, profile, seed) for key in keys], None))
+        yield from LocalExecutor(session).run([(key, profile, seed) for key in keys], None)

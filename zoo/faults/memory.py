@@ -23,16 +23,17 @@ class InputOverwritten(TiledAttention):
 
 
 class OutputAliased(TiledAttention):
-    """With a single key, and nothing that could block it, the values themselves are the output: a view, not a copy."""
+    """The output is written over q, and a view of q returned, where it has the shape of q."""
 
     contract = declared("zoo.output-aliased")
 
     def forward(self, q: Array, k: Array, v: Array, rules: Rules) -> Array:
-        """A shortcut for one key."""
-        alone = k.shape[2] == 1 and q.shape[1] == v.shape[1]
-        if alone and rules == Rules(scale=rules.scale) and np.isfinite(v).all():
-            return np.broadcast_to(v, (*q.shape[:3], v.shape[3]))
-        return super().forward(q, k, v, rules)
+        """No memory of its own."""
+        out = super().forward(q, k, v, rules)
+        if out.shape != q.shape:
+            return out
+        q[...] = out
+        return q
 
 
 class StaleBuffer(TiledAttention):
@@ -135,14 +136,14 @@ class LastBitRandom(TiledAttention):
         return np.where(self.noise.random(out.shape) < 0.5, out, np.nextafter(out, np.float32(0)))
 
 
-class GlobalSeed(TiledAttention):
-    """numpy's global random state is set."""
+class GlobalRandom(TiledAttention):
+    """A number is taken from numpy's global random state."""
 
-    contract = declared("zoo.global-seed")
+    contract = declared("zoo.global-random")
 
     def forward(self, q: Array, k: Array, v: Array, rules: Rules) -> Array:
         """Somebody else's random numbers."""
-        np.random.seed(0)  # noqa: NPY002 - the fault
+        np.random.random()  # noqa: NPY002 - the fault
         return super().forward(q, k, v, rules)
 
 

@@ -40,8 +40,8 @@ class EndlessAllocation(TiledAttention):
     contract = declared("zoo.endless-allocation")
 
     def forward(self, q: Array, k: Array, v: Array, rules: Rules) -> Array:
-        """A workspace that doubles until nothing is left."""
-        workspace = [np.empty(1 << 26, np.uint8)]
+        """A workspace that grows eightfold until nothing is left."""
+        workspace = [np.empty(1 << 25, np.uint8)]
         while k.shape[2] > 4:
-            workspace.append(np.empty(2 * workspace[-1].size, np.uint8))
+            workspace.append(np.empty(8 * workspace[-1].size, np.uint8))
         return super().forward(q, k, v, rules)

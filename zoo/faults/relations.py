@@ -23,6 +23,16 @@ class MaskOfFirstSequence(TiledAttention):
         return np.broadcast_to(seen[:1], seen.shape)
 
 
+class KeysOfFirstSequence(TiledAttention):
+    """All sequences of a batch attend to the keys of the first."""
+
+    contract = declared("zoo.keys-of-first-sequence")
+
+    def scores(self, q: Array, k: Array, rules: Rules, tile: slice) -> Array:
+        """Stride 0 along the batch."""
+        return super().scores(q, np.broadcast_to(k[:1], k.shape), rules, tile)
+
+
 class FirstHeadScale(TiledAttention):
     """The first of several heads has twice the scale."""
 
