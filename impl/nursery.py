@@ -37,6 +37,7 @@ _PRELOAD = {
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _STATUS = struct.Struct("<i")
 _LONGEST_ADDRESS = 100
+_PATIENCE = 5.0
 _lock = threading.Lock()
 
 
@@ -137,13 +138,8 @@ class Child:
         except (OSError, struct.error):
             return None
 
-    def kill(self) -> None:
-        """End it and what it started."""
-        with contextlib.suppress(OSError):
-            self._line.sendall(b"k")
-
     def close(self) -> None:
-        """Hang up, which also ends it."""
+        """Hang up, which also ends it and what it started."""
         self._line.close()
 
 
@@ -176,15 +172,18 @@ class _Nursery:
                 elif key.fileobj is self.woken:
                     self._bury()
                 else:
-                    self._hear(key.data)
+                    self._hang_up(key.data)
 
     def _accept(self) -> None:
         line, _ = self.listener.accept()
+        line.settimeout(_PATIENCE)
         try:
             _, descriptors, _, _ = socket.recv_fds(line, 1, 3)
         except OSError:
             descriptors = []
         if len(descriptors) != 3:
+            for descriptor in descriptors:
+                os.close(descriptor)
             line.close()
             return
         pid = os.fork()
@@ -211,17 +210,14 @@ class _Nursery:
         finally:
             os._exit(70)
 
-    def _hear(self, pid: int) -> None:
-        """Whatever comes on a worker's line, a byte or its end, asks for the worker's end."""
-        line = self.lines[pid]
-        try:
-            open_still = bool(line.recv(1))
-        except OSError:
-            open_still = False
+    def _hang_up(self, pid: int) -> None:
+        """Nothing is ever said on a worker's line: that it can be read means that it was closed."""
+        line = self.lines.pop(pid, None)
+        if line is None:  # buried by the same round of events
+            return
         _kill(pid)
-        if not open_still:
-            self.selector.unregister(line)
-            self.lines.pop(pid).close()
+        self.selector.unregister(line)
+        line.close()
 
     def _bury(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -233,6 +229,9 @@ class _Nursery:
                 return
             if pid == 0:
                 return
+            # What the worker started does not outlive it.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(pid, signal.SIGKILL)
             line = self.lines.pop(pid, None)
             if line is not None:
                 self.selector.unregister(line)

@@ -5,6 +5,7 @@ worker.
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from typing import Any
 
@@ -182,6 +183,16 @@ class TellsProcess(_Wrong):
 
     def compute(self, q: Array, k: Array, v: Array, scale: float | None) -> Any:
         return np.full_like(v, os.getpid(), dtype=np.float64)
+
+
+class StartsOther(_Wrong):
+    """Returns the id of a process that it started."""
+
+    def compute(self, q: Array, k: Array, v: Array, scale: float | None) -> Any:
+        if scale == 2:
+            os.abort()
+        pid = subprocess.Popen(["sleep", "600"]).pid
+        return np.full_like(v, pid, dtype=np.float64)
 
 
 def plain(

@@ -55,7 +55,10 @@ def _attention(
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     b, h, hkv, rows, keys, d, dv = shape
     rng = np.random.default_rng(sum(shape) + len(attributes))
-    draw = lambda *dims: rng.standard_normal(dims).astype(dtype)  # noqa: E731
+
+    def draw(*dims: int) -> np.ndarray:
+        return np.asarray(rng.standard_normal(dims)).astype(dtype)
+
     inputs = {"q": draw(b, h, rows, d), "k": draw(b, hkv, keys, d), "v": draw(b, hkv, keys, dv)}
     if mask == "bool":
         inputs["mask"] = rng.random((b, 1, rows, keys)) > 0.4

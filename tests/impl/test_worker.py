@@ -166,6 +166,31 @@ def test_a_backend_object_that_cannot_be_sent_says_so() -> None:
         open_session(adapt(lambda q, k, v: v, "attention"))
 
 
+def test_what_a_worker_started_ends_with_it() -> None:
+    for fatal in (False, True):
+        with _open("StartsOther") as session:
+            (reply,) = session.run([FINE])
+            pid = int(reply.outputs["out"].flat[0])
+            assert _state(pid) not in ("", "Z")
+            if fatal:
+                session.run([FATAL])
+        assert _gone(pid)
+
+
+def test_many_crashes_and_closings_at_once_do_not_disturb_the_nursery() -> None:
+    address = ensure("numpy")
+    for _ in range(5):
+        sessions = [_open("Aborts") for _ in range(6)]
+        for session in sessions:
+            assert session._worker is not None
+            session._worker.channel.send([FATAL])
+        for session in sessions:
+            session.close()
+    assert ensure("numpy") == address
+    with _open("Sound") as session:
+        assert _works(session.run([FINE]))
+
+
 def test_closing_ends_the_worker() -> None:
     session = _open("TellsProcess")
     (reply,) = session.run([FINE])
