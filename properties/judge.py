@@ -57,6 +57,10 @@ class Judgement:
     bitwise: bool = True
     informative: bool = True
 
+    def worst(self) -> Violation | None:
+        """The violation of the greatest score."""
+        return max(self.violations, key=lambda v: v.score, default=None)
+
 
 @dataclass
 class _Bench:
@@ -258,7 +262,7 @@ def _between(
     message = f"{name}[{place}]={float(got[where]):.6g}, should {span}"
     nearest = np.clip(np.nan_to_num(got), low, high)
     bench.violations.append(
-        Violation(message, np.inf, "functional", index, got, nearest, outside.astype(float))
+        Violation(message, np.inf, "functional", index, got, nearest, np.where(outside, np.inf, 0.0))
     )
 
 
