@@ -59,6 +59,12 @@ def add_store(parser: ArgumentParser) -> None:
     )
 
 
+def check_output(option: str, path: Path | None) -> None:
+    """Refuse an output place that does not exist before time is spent, not after."""
+    if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
+        raise UsageError(f"{option}={str(path)!r} must be a file in a directory that exists")
+
+
 def words(text: str) -> tuple[str, ...]:
     """Comma-separated names.
 

@@ -50,14 +50,19 @@ def console(*, stderr: bool = False) -> Console:
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()
 ) -> None:
-    """Print a table on standard output; columns named in ``right`` are aligned to the right."""
+    """Print a table on standard output; columns in ``right`` are aligned so, the first is kept whole."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     drawn = Table(title=title or None, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for column in columns:
-        drawn.add_column(column, justify="right" if column in right else "left", overflow="fold")
+        drawn.add_column(
+            column,
+            justify="right" if column in right else "left",
+            overflow="fold",
+            no_wrap=column == columns[0],
+        )
     for row in rows:
         drawn.add_row(*(Text(plain(entry)) for entry in row))
     console().print(drawn)

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 
 from assay.cli import console
-from assay.cli.command import Command, Status, UsageError
+from assay.cli.command import Command, Status, UsageError, check_output
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -27,6 +27,7 @@ def _execute(args: Namespace) -> Status:
         raise UsageError(
             f"file={str(adapter)!r} must be a Python module's name, such as my_kernels.py"
         )
+    check_output("file", adapter)
     files = {
         adapter: f"{args.host}_backend.py.tmpl",
         adapter.with_name(f"test_{adapter.name}"): "test.py.tmpl",
@@ -37,8 +38,6 @@ def _execute(args: Namespace) -> Status:
         raise UsageError(
             f"{', '.join(taken)}: already there, and nothing is overwritten; choose another FILE.py"
         )
-    if not adapter.absolute().parent.is_dir():
-        raise UsageError(f"file={str(adapter)!r} must be in a directory that exists")
     for path, template in files.items():
         path.write_text(_fill(template, adapter), encoding="utf-8")
     console.block(

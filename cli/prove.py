@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections import Counter
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from assay.cli import console, store
-from assay.cli.command import Command, Status, UsageError, add_store
+from assay.cli.command import Command, Status, UsageError, add_store, check_output
 from assay.cli.run import duration, natural
 
 if TYPE_CHECKING:
@@ -31,7 +32,10 @@ def _arguments(parser: ArgumentParser) -> None:
         help="for each obligation (default: 20 s); running out of it is open, never success",
     )
     parser.add_argument(
-        "--jobs", type=natural, default=1, metavar="N", help="processes (default: 1)"
+        "--jobs", type=natural, metavar="N", help="processes (default: one for each core)"
+    )
+    parser.add_argument(
+        "--cross-check", action="store_true", help="ask a second solver, where cvc5 is installed"
     )
     parser.add_argument("--json", type=Path, metavar="F", help="write the outcomes as JSON")
     parser.add_argument("--markdown", type=Path, metavar="F", help="write the table as Markdown")
@@ -41,13 +45,16 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(args: Namespace) -> Status:
     from assay.proofs.discharge import discharge
 
-    for path in (args.json, args.markdown):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise UsageError(f"output={str(path)!r} must be in a directory that exists")
+    check_output("--json", args.json)
+    check_output("--markdown", args.markdown)
     try:
         with _listen() as listen:
             outcomes = discharge(
-                args.patterns, timeout=args.timeout, jobs=max(1, args.jobs), listen=listen
+                args.patterns,
+                timeout=args.timeout,
+                jobs=(os.cpu_count() or 1) if args.jobs is None else args.jobs,
+                cross_check=args.cross_check,
+                listen=listen,
             )
     except ValueError as error:
         raise UsageError(str(error)) from error
@@ -74,19 +81,14 @@ def status(outcomes: Sequence[Outcome]) -> Status:
 
 def _show(outcomes: Sequence[Outcome]) -> None:
     rows = [
-        (
-            o.id,
-            o.claim,
-            o.status,
-            o.method,
-            f"{o.solver} {o.version}".strip(),
-            f"{o.seconds:.2f}",
-            o.generality,
-        )
+        (o.id, o.status, f"{o.solver} {o.version}", f"{o.seconds:.2f}", o.generality)
         for o in outcomes
     ]
-    columns = ("obligation", "claim", "status", "method", "by", "seconds", "how general")
+    columns = ("obligation", "status", "by", "seconds", "how general")
     console.table("", columns, rows, right=("seconds",))
+    for outcome in outcomes:
+        if not outcome.held:
+            console.line(f"{outcome.status} {outcome.id}: {outcome.detail}")
     counts = Counter(o.status for o in outcomes)
     console.line(", ".join(f"{number} {word}" for word, number in counts.items()))
 

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from pathlib import Path
 
 from assay.cli import console
-from assay.cli.command import Command, Status, UsageError, add_store
+from assay.cli.command import Command, Status, add_store, check_output
 from assay.cli.store import find
 
 
@@ -28,8 +28,7 @@ def _arguments(parser: ArgumentParser) -> None:
 def _execute(args: Namespace) -> Status:
     from assay.properties.reproduce import writer
 
-    if args.output is not None and not args.output.absolute().parent.is_dir():
-        raise UsageError(f"output={str(args.output)!r} must be in a directory that exists")
+    check_output("--output", args.output)
     finding = find(args.directory, args.finding)
     with writer(isolate=args.isolate) as write:
         text = write(finding)

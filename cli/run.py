@@ -6,7 +6,7 @@ from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, N
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assay.cli.command import Command, Status, UsageError, add_store, words
+from assay.cli.command import Command, Status, UsageError, add_store, check_output, words
 
 if TYPE_CHECKING:
     from assay.properties.campaign import Options
@@ -87,7 +87,8 @@ def _execute(args: Namespace) -> Status:
     from assay.properties.campaign import run_campaign
 
     options = _options(args)
-    _writable(args)
+    for kind in _FILES:
+        check_output(f"--{kind}", getattr(args, kind))
     known = known_findings.load(args.known) if args.known else known_findings.Known()
     with listener.listen(known, quiet=args.quiet) as listen:
         result = run_campaign(options, listen)
@@ -128,14 +129,6 @@ def _options(args: Namespace) -> Options:
         resume=args.resume,
         directory=args.directory,
     )
-
-
-def _writable(args: Namespace) -> None:
-    """Refuse an output place that does not exist before minutes are spent, not after."""
-    for kind in _FILES:
-        path = getattr(args, kind)
-        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            raise UsageError(f"--{kind}={str(path)!r} must be a file in a directory that exists")
 
 
 COMMAND = Command(

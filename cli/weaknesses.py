@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,46 +52,13 @@ def weaknesses(result: Result, stale: Iterable[str] = ()) -> tuple[Weakness, ...
     cells = result.cells
     found = (
         _unrun(result),
-        Weakness(
-            "Stale known findings",
-            "expected faults that no longer show; take the entries out",
-            tuple(stale),
-        ),
-        Weakness(
-            "Known findings",
-            "expected faults; the claims below do not hold here",
-            _lines(
-                (c for c in cells if c.finding is not None and c.finding.known),
-                lambda c: f"{c.key}: {c.finding.known if c.finding else ''}",
-            ),
-        ),
-        Weakness(
-            "Inconclusive",
-            "no answer could be had",
-            _lines((c for c in cells if c.verdict == "inconclusive"), _with_reason),
-        ),
+        Weakness("Stale known findings", "they no longer show; take the entries out", tuple(stale)),
+        Weakness("Known findings", "expected; the claims do not hold here", _known(cells)),
+        Weakness("Inconclusive", "no answer could be had", _inconclusive(cells)),
         Weakness("Unsupported", "not offered by the backend: not a pass", _unsupported(cells)),
-        Weakness(
-            "Few examples",
-            f"held, but on fewer than {FEW} examples",
-            _lines(
-                (c for c in cells if c.verdict == "held" and c.examples < FEW),
-                lambda c: f"{c.key}: {c.examples}",
-            ),
-        ),
-        Weakness(
-            "Weaker promises",
-            "held only in the weaker form that the contract declares",
-            _lines(
-                (c for c in cells if c.verdict == "held" and c.grade == "weaker promise"),
-                _with_reason,
-            ),
-        ),
-        Weakness(
-            "Weak declarations",
-            "a contract that promises less can hardly fail",
-            _declarations(result),
-        ),
+        Weakness("Few examples", f"held, but on fewer than {FEW}", _few(cells)),
+        Weakness("Weaker promises", "held only in a weaker form, as declared", _weaker(cells)),
+        Weakness("Weak declarations", "who promises less can hardly fail", _declarations(result)),
         Weakness("Notes of the campaign", "", result.notes),
     )
     return tuple(entry for entry in found if entry.entries)
@@ -109,12 +75,49 @@ def _unrun(result: Result) -> Weakness:
 
 
 def _unsupported(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """One line for each backend and reason: a matrix of unsupported cells says little more."""
-    counts = Counter((c.key.backend, c.reason) for c in cells if c.verdict == "unsupported")
+    """One line for each backend and reason: a list of unsupported cells says little more."""
+    groups = _grouped(cells, lambda c: c.verdict == "unsupported")
     return tuple(
-        f"{backend}: {number} cell{'s' if number > 1 else ''}{f' ({reason})' if reason else ''}"
-        for (backend, reason), number in sorted(counts.items())
+        f"{backend}: {_number(own)}{f' ({reason})' if reason else ''}"
+        for (backend, reason), own in groups
     )
+
+
+def _weaker(cells: Iterable[Cell]) -> tuple[str, ...]:
+    """One line for each backend and declaration, with the claims that it weakens."""
+    groups = _grouped(cells, lambda c: c.verdict == "held" and c.grade == "weaker promise")
+    return tuple(
+        f"{backend}: {reason or 'weaker'} "
+        f"({', '.join(sorted({c.claim for c in own}))}; {_number(own)})"
+        for (backend, reason), own in groups
+    )
+
+
+def _few(cells: Iterable[Cell]) -> tuple[str, ...]:
+    """One line for each backend, with the properties that ran on so few."""
+    few: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.verdict == "held" and cell.examples < FEW:
+            few.setdefault(cell.key.backend, []).append(cell)
+    return tuple(
+        f"{backend}: {_number(own)}, as few as {min(c.examples for c in own)} examples "
+        f"({', '.join(sorted({c.key.property for c in own}))})"
+        for backend, own in sorted(few.items())
+    )
+
+
+def _grouped(
+    cells: Iterable[Cell], wanted: Callable[[Cell], bool]
+) -> list[tuple[tuple[str, str], list[Cell]]]:
+    """The wanted cells by backend and reason."""
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in filter(wanted, cells):
+        groups.setdefault((cell.key.backend, cell.reason), []).append(cell)
+    return sorted(groups.items())
+
+
+def _number(cells: Sequence[Cell]) -> str:
+    return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}"
 
 
 def _declarations(result: Result) -> tuple[str, ...]:
@@ -126,9 +129,11 @@ def _declarations(result: Result) -> tuple[str, ...]:
     )
 
 
-def _with_reason(cell: Cell) -> str:
-    return f"{cell.key}: {cell.reason}" if cell.reason else str(cell.key)
+def _known(cells: Iterable[Cell]) -> tuple[str, ...]:
+    found = sorted((c.key, c.finding.known) for c in cells if c.finding and c.finding.known)
+    return tuple(f"{key}: {reason}" for key, reason in found)
 
 
-def _lines(cells: Iterable[Cell], text: Callable[[Cell], str]) -> tuple[str, ...]:
-    return tuple(text(cell) for cell in sorted(cells, key=lambda c: c.key))
+def _inconclusive(cells: Iterable[Cell]) -> tuple[str, ...]:
+    found = sorted((c.key, c.reason) for c in cells if c.verdict == "inconclusive")
+    return tuple(f"{key}: {reason}" if reason else str(key) for key, reason in found)

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from assay.cli import console, store
-from assay.cli.command import Command, Status, UsageError, add_store
+from assay.cli.command import Command, Status, UsageError, add_store, check_output
 
 
 def _arguments(parser: ArgumentParser) -> None:
@@ -25,6 +25,9 @@ def _execute(args: Namespace) -> Status:
     from assay.cli import outputs, summary
     from assay.properties import known
 
+    files = {kind: getattr(args, kind) for kind in ("html", "markdown", "json")}
+    for kind, path in files.items():
+        check_output(f"--{kind}", path)
     result = store.campaign(args.directory, args.campaign)
     if not result.cells:
         raise UsageError(f"campaign {result.campaign} ran no cell, so there is nothing to report")
@@ -32,7 +35,6 @@ def _execute(args: Namespace) -> Status:
     result, stale_entries = known.apply(expected, result)
     stale = tuple(str(entry) for entry in stale_entries)
     status = summary.status(result, stale)
-    files = {kind: getattr(args, kind) for kind in ("html", "markdown", "json")}
     if not any(files.values()) or (args.open and not files["html"]):
         files["html"] = args.directory / "report.html"
     for kind, path in files.items():

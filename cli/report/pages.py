@@ -17,6 +17,7 @@ from assay.properties.results import VERDICTS, Finding, Result
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 Script = Callable[[Finding], str]
 
@@ -43,6 +44,7 @@ def html(page: model.Page, script: Script) -> str:
         mathml=mathml.mathml,
         picture=picture.picture,
         script=script,
+        breakable=_breakable,
         as_json=lambda data: json.dumps(data, indent=1, default=str),
         version=own_version(),
         machine=machine(),
@@ -75,6 +77,13 @@ def _visible(value: object) -> object:
     return "".join(
         c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in value
     )
+
+
+def _breakable(name: str) -> Markup:
+    """A dotted name that a narrow column may break after its dots."""
+    from markupsafe import Markup, escape
+
+    return Markup(escape(name).replace(".", Markup(".<wbr>")))
 
 
 def _environment() -> Environment:

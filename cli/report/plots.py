@@ -18,6 +18,9 @@ _INK = "#010203"
 """Stands for the page's text colour while matplotlib draws; no palette of ours holds it."""
 
 _MARKERS = "os^DvPX*<>ph"
+_CLOUD = 40
+"""Scores drawn behind the worst one, for each cell: enough to see where they lie."""
+
 _FLOOR = 1e-6
 """Scores below are drawn here: an exact result has score 0, which a log axis cannot show."""
 
@@ -67,7 +70,10 @@ def _draw(
         shift = 0.5 * ((number + 0.5) / len(series) - 0.5)
         colour = palette[number % len(palette)]
         cloud = [
-            (max(s, _FLOOR), claims.index(c.claim) + shift) for c in own for s in c.scores if s > 0
+            (max(s, _FLOOR), claims.index(c.claim) + shift)
+            for c in own
+            for s in _thinned(c)
+            if s > 0
         ]
         if cloud:
             axes.scatter(
@@ -98,6 +104,11 @@ def _draw(
     axes.grid(axis="both", color=_INK, alpha=0.12, linewidth=0.6)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.tick_params(length=0)
+
+
+def _thinned(cell: Cell) -> list[float]:
+    ordered = sorted(cell.scores)
+    return ordered[:: len(ordered) // _CLOUD + 1]
 
 
 def _inline(svg: str) -> Markup:
