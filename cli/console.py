@@ -50,7 +50,7 @@ def console(*, stderr: bool = False) -> Console:
 def table(
     title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[str] = ()
 ) -> None:
-    """Print a table on standard output; columns in ``right`` are aligned so, the first is kept whole."""
+    """Print a table on standard output; ``right``: columns to align so; the first is kept whole."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

@@ -171,8 +171,8 @@ def _badges(cells: Sequence[Cell]) -> tuple[Badge, ...]:
 
 
 def _badge(dtype: str, cells: Sequence[Cell]) -> Badge:
-    present = {c.verdict for c in cells}
-    verdict = next(v for v in _WORST if v in present)
+    present: set[Verdict] = {c.verdict for c in cells}
+    verdict: Verdict = next(v for v in _WORST if v in present)
     findings = [c.finding for c in cells if c.finding is not None]
     known = bool(findings) and all(f.known for f in findings)
     text = "\n".join(_describe(cell) for cell in sorted(cells, key=lambda c: c.key))
@@ -203,22 +203,19 @@ def _causes(findings: Iterable[Finding], sentences: dict[str, str]) -> tuple[Cau
 
 
 def _evidence(claim: Claim, cells: Iterable[Cell], outcomes: Iterable[Outcome]) -> Evidence:
-    entries = [(o.status, f"{o.id}, {o.generality}") for o in outcomes if o.claim == claim.id]
+    entries = [(o.status, f"{o.id}: {o.generality}") for o in outcomes if o.claim == claim.id]
     own = [c for c in cells if c.claim == claim.id]
     held = [c for c in own if c.verdict == "held"]
     failed = {c.key.backend for c in own if c.finding is not None}
     if held:
         worst = max(c.worst for c in held)
         backends = len({c.key.backend for c in held})
-        entries.append(
-            (
-                "tested",
-                f"{sum(c.examples for c in held)} examples, {len(held)} cells, "
-                f"{backends} backend{'s' if backends > 1 else ''}, worst error/bound {worst:.2g}",
-            )
-        )
+        parts = [f"{sum(c.examples for c in held)} examples", f"{len(held)} cells"]
+        parts += [f"{backends} backend{'' if backends == 1 else 's'}"]
+        parts += [f"worst error/bound {worst:.2g}"] if worst else []
+        entries.append(("tested", ", ".join(parts)))
     if failed:
-        entries.append(("refuted", f"for {', '.join(sorted(failed))}"))
+        entries.append(("refuted", f"by {', '.join(sorted(failed))}"))
     entries.sort(key=lambda entry: EVIDENCE.index(entry[0]))
     return Evidence(claim, tuple(entries))
 

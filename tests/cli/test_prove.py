@@ -1,4 +1,4 @@
-"""prove: exit status, what is kept for the report, and when kept outcomes are no longer evidence."""
+"""prove: exit status, what is kept for the report, and when that is no longer evidence."""
 
 from __future__ import annotations
 
