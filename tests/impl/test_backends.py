@@ -222,3 +222,16 @@ def test_without_torch_the_numpy_backend_still_runs(monkeypatch: pytest.MonkeyPa
     inputs, _ = _attention((1, 1, 1, 2, 2, 2, 2), {}, "", np.float32)
     with open_session(resolve("numpy.float32"), isolate=False) as session:
         assert _agrees(session, "float32", Call("attention", inputs))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_in_a_worker_with_poisoned_memory_the_bounds_hold_too(name: str) -> None:
+    with open_session(resolve(name)) as session:
+        description = session.description
+        for mode in description.contract.modes:
+            for shape, attributes, mask in (CASES[1], CASES[7]):
+                inputs, cotangents = _attention(shape, attributes, mask, np.float32)
+                wanted = cotangents if mode in description.gradient_modes else None
+                for _ in range(3):
+                    call = Call("attention", inputs, attributes, wanted, mode)
+                    assert _agrees(session, "float32", call)
