@@ -1,4 +1,6 @@
-"""Discharge many obligations: in worker processes, each under a limit that is enforced from outside too."""
+"""Discharge many obligations: in worker processes, each under a limit that is enforced from
+outside too.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
 
+from assay.proofs.crossing import require
 from assay.proofs.obligation import Obligation, Outcome
 from assay.proofs.obligations import select
 
-# A solver may overrun its own limit, and Python code has none: this much later the worker is killed.
+# A solver may overrun its own limit, and Python code has none: this much later the worker is
+# killed.
 GRACE = 5.0
 Listen = Callable[[Outcome], None]
 
@@ -23,17 +27,21 @@ def discharge(
     cross_check: bool = False,
     listen: Listen | None = None,
 ) -> tuple[Outcome, ...]:
-    """Outcomes of the obligations that match the patterns (ids, claims or globs), in the catalogue's order.
+    """Outcomes of the obligations that match the patterns (ids, claims or globs), in the
+    catalogue's order.
 
     timeout      seconds for each statement, and as many for its twin
     jobs         worker processes
     cross_check  ask cvc5 the same questions, where it is installed
     listen       called with every outcome as it comes
 
-    Raises ValueError for a pattern that matches nothing, and for limits that are not positive.
+    Raises ValueError for a pattern that matches nothing and for limits that are not positive, and
+    ``crossing.Missing`` for a cross-check without cvc5.
     """
     if timeout <= 0 or jobs < 1:
         raise ValueError(f"timeout={timeout!r} must be positive and jobs={jobs!r} at least 1")
+    if cross_check:
+        require()
     chosen = select(tuple(patterns))
     found: dict[str, Outcome] = {}
     for outcome in _run(chosen, timeout, jobs, cross_check):
@@ -58,7 +66,8 @@ class _Worker:
 
     def give(self, task: Obligation, timeout: float, cross_check: bool) -> None:
         self.task, self.started = task, time.monotonic()
-        self.deadline = self.started + 2 * min(timeout, task.budget) + GRACE
+        parts = 3 if cross_check else 2  # the statement, its twin, the second solver
+        self.deadline = self.started + parts * min(timeout, task.budget) + GRACE
         self.pipe.send((task.id, timeout, cross_check))
 
     def stop(self) -> None:

@@ -1,7 +1,8 @@
 """Evaluate a solver term on concrete numbers, with the true exponential.
 
-Reals are Arb balls, IEEE terms are numpy scalars of their format, folds are computed. Two balls are equal
-when they overlap and differ when they do not: ``False`` is certain, ``True`` means "to all digits carried".
+Reals are Arb balls, IEEE terms are numpy scalars of their format, folds are computed. Two balls are
+equal when they overlap and differ when they do not: ``False`` is certain, ``True`` means "to all
+digits carried".
 """
 
 from __future__ import annotations
@@ -28,9 +29,7 @@ def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, arb) or isinstance(b, arb):
         return bool(to_arb(a).overlaps(to_arb(b)))
     if isinstance(a, np.floating):  # the solver's = on floats: NaN equals NaN, -0 differs from 0
-        return bool(np.isnan(a) and np.isnan(b)) or bool(
-            a == b and np.signbit(a) == np.signbit(b)
-        )
+        return bool(np.isnan(a) and np.isnan(b)) or bool(a == b and np.signbit(a) == np.signbit(b))
     return bool(a == b)
 
 
@@ -97,13 +96,14 @@ RULES: dict[int, Callable[..., Any]] = {
 }
 # Uninterpreted functions that have one meaning wherever they occur.
 NAMED: dict[str, Callable[..., Any]] = {
-    "exp": _exp,
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": _divide,
-    "neg": operator.neg,
-    "max": _maximum,
+    "exponential": _exp,
+    "op exp": _exp,
+    "op add": operator.add,
+    "op sub": operator.sub,
+    "op mul": operator.mul,
+    "op div": _divide,
+    "op neg": operator.neg,
+    "op max": _maximum,
 }
 
 
@@ -121,7 +121,7 @@ def value(term: z3.ExprRef) -> Any:
 
 
 def _format(sort: z3.FPSortRef) -> type[np.floating[Any]]:
-    return {(5, 11): np.float16, (8, 24): np.float32}[(sort.ebits(), sort.sbits())]
+    return np.float16 if sort.sbits() == 11 else np.float32
 
 
 def _float_value(term: Any) -> np.floating[Any]:
@@ -144,13 +144,15 @@ def _invented(name: str, sort: z3.SortRef, arguments: tuple[Any, ...]) -> Any:
         case z3.Z3_INT_SORT:
             return 3 if name.startswith("n") else 1
         case z3.Z3_FLOATING_POINT_SORT:
-            return _format(sort)((key % 65 - 32) / 8)  # type: ignore[arg-type]
+            return _format(sort)((key % 65 - 32) / 8)
         case _:
             return arb(key % 65 - 32) / 16
 
 
 class Evaluation:
-    """Values of terms under one witness: names to numbers, truth values, or functions of indices."""
+    """Values of terms under one witness: names to numbers, truth values, or functions of
+    indices.
+    """
 
     def __init__(self, witness: Mapping[str, Any], folds: Sequence[Fold] = ()) -> None:
         self.witness = witness

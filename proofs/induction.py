@@ -1,4 +1,6 @@
-"""Induction over the prefixes of a stretch: one predicate gives base and step, so that they cannot drift."""
+"""Induction over the prefixes of a stretch: one predicate gives base and step, so that they cannot
+drift.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,7 @@ def by_induction(
     # First, since the predicate may name folds that did not exist before.
     at_start, at_k, at_next = predicate(0), predicate(K), predicate(K + 1)
     folds, values = folds_of(axis, *others), {"k": 1, **(witness or {})}
-    inside = Premise("0 <= k < n", z3.And(0 <= K, axis.length > K), "definition")
+    inside = Premise("0 <= k < n", z3.And(K >= 0, axis.length > K), "definition")
     step = [
         inside,
         Premise("hypothesis at k", at_k, "lemma"),
@@ -87,7 +89,9 @@ def agreement(
     witness: Mapping[str, Any] | None = None,
     others: Sequence[Axis] = (),
 ) -> tuple[list[Query], list[Premise]]:
-    """Two runs of one body take the same folds: each pair agrees, by induction, given those before it."""
+    """Two runs of one body take the same folds: each pair agrees, by induction, given those before
+    it.
+    """
     queries: list[Query] = []
     lemmas: list[Premise] = []
     done: list[tuple[Fold, Fold]] = []
@@ -115,11 +119,11 @@ def _at_entry(pointwise: Pointwise, done: Sequence[tuple[Fold, Fold]], k: Any) -
 
 
 def generalised(query: Query, term: z3.ExprRef, name: str) -> Query:
-    """The stronger query with a free name in place of ``term``: what holds of any value holds of it."""
+    """The stronger query with a free name in place of ``term``: what holds of any value holds of
+    it.
+    """
     free = z3.Const(name, term.sort())
-    premises = tuple(
-        replace(p, term=z3.substitute(p.term, (term, free))) for p in query.premises
-    )
+    premises = tuple(replace(p, term=z3.substitute(p.term, (term, free))) for p in query.premises)
     goal = z3.substitute(query.goal, (term, free))
     return replace(query, goal=goal, premises=premises, witness={**query.witness, name: term})
 

@@ -1,8 +1,8 @@
 """Ground instances of the laws of exp for every exponential that a query mentions.
 
-exp(x) > 0, exp(0) = 1, exp(x + y) = exp(x) exp(y). The quantified law makes solvers give up; its instances
-at the sums that occur are all that the proofs need. They also hold of exp = 1 and of x -> 2^x:
-what is proved uses nothing else of the exponential.
+exp(x) > 0, exp(0) = 1, exp(x + y) = exp(x) exp(y). The quantified law makes solvers give up; its
+instances at the sums that occur are all that the proofs need. They also hold of exp = 1 and of x ->
+2^x: what is proved uses nothing else of the exponential.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Mutants of spec functions: the function's own source with one edit, so that a twin differs in nothing else."""
+"""Mutants of spec functions: the function's own source with one edit, so that a twin differs in
+nothing else.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +11,11 @@ from typing import Any
 
 
 def mutant(function: Callable[..., Any], old: str, new: str) -> Callable[..., Any]:
-    """``function`` with its only occurrence of ``old`` replaced by ``new``; the original is untouched.
+    """``function`` with its only occurrence of ``old`` replaced by ``new``; the original is
+    untouched.
 
-    Raises ValueError when ``old`` does not occur exactly once: the spec has changed, and so must the twin.
+    Raises ValueError when ``old`` does not occur exactly once: the spec has changed, and so must
+    the twin.
     """
     source = textwrap.dedent(inspect.getsource(function))
     if source.count(old) != 1:
@@ -22,7 +26,9 @@ def mutant(function: Callable[..., Any], old: str, new: str) -> Callable[..., An
 
 
 def rebound(function: Callable[..., Any], **names: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` with the spec functions that it calls replaced, as by a mutant of an inner one."""
+    """``function`` with the spec functions that it calls replaced, as by a mutant of an inner
+    one.
+    """
     missing = sorted(set(names) - set(function.__code__.co_names))
     if missing:
         raise ValueError(f"names={missing!r} are not used by {function.__qualname__}")

@@ -82,7 +82,8 @@ class Obligation:
     id          ``<claim>/<variant>``
     statement   LaTeX
     generality  exactly what is covered
-    strength    the status that success earns: ``proved`` for statements about all sizes, ``bounded``
+    strength    the status that success earns: ``proved`` for statements about all sizes,
+    ``bounded``
                 where a size is bounded, ``exhaustive``, ``derived`` or ``enclosed``
     trust       what must be believed beside the spec and the method's own software
     """
@@ -96,7 +97,7 @@ class Obligation:
     body: Body
     twin: Twin
     trust: tuple[str, ...] = ()
-    budget: float = 10.0
+    budget: float = 20.0
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from assay.proofs.theorems import (
     attention_exact,
     attention_flash,
     attention_gradient,
+    attention_keys,
     attention_reals,
     enclosures,
     masks,
@@ -23,7 +24,8 @@ from assay.spec.claims import CLAIMS
 
 _MODULES = (
     softmax_reals, softmax_exact, softmax_gradient, softmax_ieee, softmax_penalty, softmax_online,
-    attention_exact, attention_reals, attention_gradient, attention_flash, masks, enclosures,
+    attention_exact, attention_reals, attention_keys, attention_gradient, attention_flash, masks,
+    enclosures,
 )  # fmt: skip
 _ORDER = {claim.id: place for place, claim in enumerate(CLAIMS)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 
 from assay.proofs.obligation import (
@@ -44,8 +44,8 @@ class _Tally:
 def settle(obligation: Obligation, timeout: float = 20.0, cross_check: bool = False) -> Outcome:
     """The outcome of one obligation, in this process; the solver stops after ``timeout`` seconds.
 
-    Each obligation's own budget lowers the limit. An exception of the body is a doubt: it is reported
-    as ``open``, with its message.
+    Each obligation's own budget lowers the limit. An exception of the body is a doubt: it is
+    reported as ``open``, with its message.
     """
     start = time.perf_counter()
     limit = min(timeout, obligation.budget)
@@ -53,29 +53,20 @@ def settle(obligation: Obligation, timeout: float = 20.0, cross_check: bool = Fa
     try:
         steps, spec = traced(lambda: list(obligation.body()))
         tally = _decide_all(steps, deadline)
-        cross = _cross(steps, deadline) if cross_check else None
+        cross = _cross(steps, limit) if cross_check and not tally.failure else None
     except Exception as error:
         steps, spec, cross = [], (), None
         tally = _Tally(doubt=f"{type(error).__name__}: {error}")
     twin = _refute(obligation.twin.text, obligation.twin.body, time.perf_counter() + limit)
     if not twin.refuted and not tally.failure:
-        tally.doubt = tally.doubt or f"the mutated statement was not refuted: {twin.counterexample}"
+        tally.doubt = tally.doubt or f"the mutated statement holds: {twin.counterexample}"
     status, detail = _status(obligation, tally)
-    solver, solver_version = SOLVERS[obligation.method]
-    return Outcome(
-        id=obligation.id,
-        claim=obligation.claim,
-        statement=obligation.statement,
-        generality=obligation.generality,
+    seconds = time.perf_counter() - start
+    return replace(
+        unsettled(obligation, seconds, detail),
         status=status,
-        method=obligation.method,
-        solver=solver,
-        version=solver_version,
-        seconds=time.perf_counter() - start,
         checks=tally.checks,
-        detail=detail,
         assumptions=tuple(Assumption(t, w) for t, w in tally.assumptions.items()),
-        trust=obligation.trust,
         twin=twin,
         spec=spec,
         cross=cross,
@@ -83,13 +74,25 @@ def settle(obligation: Obligation, timeout: float = 20.0, cross_check: bool = Fa
 
 
 def unsettled(obligation: Obligation, seconds: float, reason: str) -> Outcome:
-    """The outcome of an obligation that was stopped from outside."""
+    """An open outcome: that of an obligation which was stopped from outside."""
     solver, solver_version = SOLVERS[obligation.method]
-    twin = TwinOutcome(obligation.twin.text, False, "not reached")
     return Outcome(
-        obligation.id, obligation.claim, obligation.statement, obligation.generality, "open",
-        obligation.method, solver, solver_version, seconds, 0, reason, (), obligation.trust, twin, (),
-    )  # fmt: skip
+        id=obligation.id,
+        claim=obligation.claim,
+        statement=obligation.statement,
+        generality=obligation.generality,
+        status="open",
+        method=obligation.method,
+        solver=solver,
+        version=solver_version,
+        seconds=seconds,
+        checks=0,
+        detail=reason,
+        assumptions=(),
+        trust=obligation.trust,
+        twin=TwinOutcome(obligation.twin.text, False, "not reached"),
+        spec=(),
+    )
 
 
 def _status(obligation: Obligation, tally: _Tally) -> tuple[Status, str]:
@@ -171,7 +174,7 @@ def _solved(query: Query, deadline: float, said: list[str]) -> str:
     return answer.counterexample
 
 
-def _cross(steps: Iterable[Step], deadline: float) -> str:
+def _cross(steps: Iterable[Step], limit: float) -> str:
     from assay.proofs.crossing import cross_check
 
-    return cross_check([s for s in steps if isinstance(s, Query)], deadline - time.perf_counter())
+    return cross_check([s for s in steps if isinstance(s, Query)], limit)

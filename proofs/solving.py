@@ -43,8 +43,8 @@ def decide(query: Query, timeout: float) -> Answer:
     """The verdict within ``timeout`` seconds."""
     premises = premises_of(query)
     terms = [p.term for p in premises] + [z3.Not(query.goal)]
-    # Names in place of function values make a stronger statement that is pure algebra: mostly it holds
-    # at once, and if it does not, nothing is learnt.
+    # Names in place of function values make a stronger statement that is pure algebra: mostly it
+    # holds at once, and if it does not, nothing is learnt.
     if _check(without_functions(terms), min(timeout, 3.0))[0] == z3.unsat:
         return Answer("holds", premises)
     result, solver = _check(terms, timeout)
@@ -65,9 +65,7 @@ def _check(terms: list[z3.ExprRef], timeout: float) -> tuple[z3.CheckSatResult, 
 def without_functions(terms: list[z3.ExprRef]) -> list[z3.ExprRef]:
     """The terms with every value of a free function, such as exp(x), replaced by a free name."""
     values = [
-        t
-        for t in subterms(terms)
-        if t.num_args() > 0 and t.decl().kind() == z3.Z3_OP_UNINTERPRETED
+        t for t in subterms(terms) if t.num_args() > 0 and t.decl().kind() == z3.Z3_OP_UNINTERPRETED
     ]
     # Outer values first: what stands inside them goes with them.
     values.sort(key=lambda t: -len(t.sexpr()))
@@ -81,7 +79,9 @@ def contradictory(premises: tuple[Premise, ...], timeout: float) -> bool:
 
 
 def witness_text(query: Query, premises: tuple[Premise, ...]) -> tuple[bool, str]:
-    """Whether every premise holds on the query's witness, and the witness or the premise that fails."""
+    """Whether every premise holds on the query's witness, and the witness or the premise that
+    fails.
+    """
     evaluation = Evaluation(query.witness, query.folds)
     for premise in premises:
         if not evaluation(premise.term):
@@ -90,7 +90,9 @@ def witness_text(query: Query, premises: tuple[Premise, ...]) -> tuple[bool, str
 
 
 def confirm(query: Query, model: z3.ModelRef | None, tries: int = 200) -> str:
-    """A counterexample that survives evaluation with the true exp: the model's, or one from a grid."""
+    """A counterexample that survives evaluation with the true exp: the model's, or one from a
+    grid.
+    """
     candidates = [_from_model(model)] if model is not None else []
     for values in itertools.chain(candidates, _grid(query, tries)):
         evaluation = Evaluation(values, query.folds)
@@ -124,5 +126,6 @@ def _drawn(draw: np.random.Generator, sort: z3.SortRef) -> Any:
         return int(draw.integers(5))
     if sort.kind() == z3.Z3_FLOATING_POINT_SORT:
         kind = np.float32 if sort == z3.Float32() else np.float16
-        return kind(draw.choice([0.0, 1.0, -1.0, 2.0, np.inf, np.nan, np.finfo(kind).max]))
+        special = (0.0, 1.0, -1.0, 2.0, np.inf, np.nan, float(np.finfo(kind).max))
+        return kind(draw.choice(special))
     return float(draw.integers(-8, 9)) / 4

@@ -25,7 +25,7 @@ def traced(run: Callable[[], T]) -> tuple[T, tuple[SpecFunction, ...]]:
     seen: dict[CodeType, None] = {}
     before, folder = sys.gettrace(), str(SPEC)
 
-    def notice(frame: FrameType, event: str, argument: Any) -> Any:
+    def notice(frame: FrameType, event: Any, argument: Any) -> Any:
         if event == "call" and frame.f_code.co_filename.startswith(folder):
             seen[frame.f_code] = None
         return before(frame, event, argument) if before is not None else None

@@ -1,4 +1,6 @@
-"""z3 floating-point terms, rounded to nearest even: the spec's body bit for bit, in its own order."""
+"""z3 floating-point terms, rounded to nearest even: the spec's body bit for bit, in its own
+order.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ class Float(Term):
     @classmethod
     def exponential(cls) -> z3.FuncDeclRef:
         """The uninterpreted exp of this format."""
-        return z3.Function("exp", cls.FORMAT, cls.FORMAT)
+        return z3.Function("exponential", cls.FORMAT, cls.FORMAT)
 
     @classmethod
     def apply(cls, operation: str, *terms: z3.ExprRef) -> z3.ExprRef:

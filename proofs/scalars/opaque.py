@@ -1,7 +1,8 @@
-"""Terms of an unknown arithmetic: nothing is known of +, -, *, / and exp except that they are functions.
+"""Terms of an unknown arithmetic: nothing is known of +, -, *, / and exp except that they are
+functions.
 
-What is proved of these terms holds bit for bit in every arithmetic, IEEE with NaN and infinity included,
-as long as the operations are carried out in the spec's order.
+What is proved of these terms holds bit for bit in every arithmetic, IEEE with NaN and infinity
+included, as long as the operations are carried out in the spec's order.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from assay.proofs.scalars.terms import Term
 
 SCALAR = z3.DeclareSort("Scalar")
 ARITY = {"add": 2, "sub": 2, "mul": 2, "div": 2, "max": 2, "neg": 1, "exp": 1}
-OPERATIONS = {name: z3.Function(name, *[SCALAR] * (n + 1)) for name, n in ARITY.items()}
+# The prefix keeps them apart from the operations that solvers know.
+OPERATIONS = {name: z3.Function(f"op {name}", *[SCALAR] * (n + 1)) for name, n in ARITY.items()}
 
 
 class Opaque(Term):

@@ -1,7 +1,7 @@
 """Exact softmax arithmetic: fractions whose exponential is the power of two of an integer.
 
-x -> 2^x is a positive function with f(x + y) = f(x) f(y) and f(0) = 1, which is all that the proofs over
-the reals ask of exp. On integer scores it is rational, so every equality is decided exactly.
+x -> 2^x is a positive function with f(x + y) = f(x) f(y) and f(0) = 1, which is all that the proofs
+over the reals ask of exp. On integer scores it is rational, so every equality is decided exactly.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ class Rational:
     """
 
     __slots__ = ("value",)
+    value: Fraction
 
     def __init__(self, value: Any) -> None:
         self.value = value.value if isinstance(value, Rational) else Fraction(value)
@@ -74,5 +75,5 @@ def array(values: Any, make: Callable[[Any], Any] = Rational) -> Shaped[np.ndarr
     """Object array of scalars made from nested numbers."""
     plain = np.asarray(values)
     result = np.empty(plain.shape, dtype=object)
-    result.flat = [make(x) for x in plain.ravel().tolist()]
+    result.reshape(-1)[:] = [make(x) for x in plain.ravel().tolist()]
     return result

@@ -1,4 +1,6 @@
-"""z3 real terms. exp is an uninterpreted function: what is used of it are the ground instances of its laws."""
+"""z3 real terms. exp is an uninterpreted function: what is used of it are the ground instances of
+its laws.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import z3
 
 from assay.proofs.scalars.terms import Term
 
-EXP = z3.Function("exp", z3.RealSort(), z3.RealSort())
+EXP = z3.Function("exponential", z3.RealSort(), z3.RealSort())
 
 
 class Real(Term):
@@ -30,7 +32,9 @@ class Real(Term):
 
     @classmethod
     def apply(cls, operation: str, *terms: z3.ExprRef) -> z3.ExprRef:
-        """Exact arithmetic; exp of the simplified argument, so that equal arguments give one term."""
+        """Exact arithmetic; exp of the simplified argument, so that equal arguments give one
+        term.
+        """
         a, b = terms[0], terms[-1]
         match operation:
             case "add":

@@ -1,7 +1,9 @@
-"""Every operation rounded to a small format: the spec's body as a float16, bfloat16 or float32 kernel would run it.
+"""Every operation rounded to a small format: the spec's body as a float16, bfloat16 or float32
+kernel would run it.
 
-Values are float64 and each result is rounded once more; for + - * / that equals rounding once, since 53 >= 2 * 24 + 2
-bits. exp is correctly rounded from an Arb ball. Sums run from the left, in the spec's order.
+Values are float64 and each result is rounded once more; for + - * / that equals rounding once,
+since 53 >= 2 * 24 + 2 bits. exp is correctly rounded from an Arb ball. Sums run from the left, in
+the spec's order.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ class Rounded:
     """
 
     __slots__ = ("format", "value")
+    value: float
 
     def __init__(self, value: Any, name: str) -> None:
         self.format = name

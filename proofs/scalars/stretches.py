@@ -1,16 +1,18 @@
-"""One element that stands for a stretch of an axis of any length: how the spec's own body speaks of all n.
+"""One element that stands for a stretch of an axis of any length: how the spec's own body speaks of
+all n.
 
-An elementwise operation of the spec treats every index alike, so it acts on the formula of the generic
-index j. A reduction becomes a fold: an uninterpreted function P of the prefix length with P(0) = start
-and P(j + 1) = step(P(j), j). Statements about P follow by induction over the prefix (``induction.py``).
-An axis may be empty, except where it is not masked at all: numpy's ``ones`` then says that a key is seen.
+An elementwise operation of the spec treats every index alike, so it acts on the formula of the
+generic index j. A reduction becomes a fold: an uninterpreted function P of the prefix length with
+P(0) = start and P(j + 1) = step(P(j), j). Statements about P follow by induction over the prefix
+(``induction.py``). An axis may be empty, except where it is not masked at all: numpy's ``ones``
+then says that a key is seen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import z3
 
@@ -19,7 +21,7 @@ from assay.proofs.scalars.reals import Real
 from assay.proofs.scalars.terms import Condition, Term
 
 T = TypeVar("T")
-Index = z3.ArithRef
+Index: TypeAlias = z3.ArithRef
 GENERIC = z3.Int("j")
 
 
@@ -94,7 +96,9 @@ class Axis:
         )
 
     def top_of(self, scores: Stretch, allowed: StretchMask) -> Fold:
-        """Largest allowed score of the prefixes, by the loop of ``row_max``: the first one starts it."""
+        """Largest allowed score of the prefixes, by the loop of ``row_max``: the first one starts
+        it.
+        """
         seen, kind = self.seen_of(allowed), self.kind
 
         def step(before: z3.ExprRef, j: Index) -> z3.ExprRef:
@@ -181,9 +185,9 @@ class Stretch:
     def row_max(self, scores: Any, allowed: Any) -> Term:
         """The number that the spec subtracts before the exponential.
 
-        Over the reals it is an unknown function of the allowed scores, in any order, as their maximum is:
-        what is proved does not need it to be the maximum. In an opaque arithmetic it is the loop over
-        the row, which must then be this one stretch.
+        Over the reals it is an unknown function of the allowed scores, in any order, as their
+        maximum is: what is proved does not need it to be the maximum. In an opaque arithmetic it is
+        the loop over the row, which must then be this one stretch.
         """
         if self.axis.kind is not Opaque:
             pairs = ((_name(s), _name(a)) for s, a in zip(scores, allowed, strict=True))

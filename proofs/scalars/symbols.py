@@ -1,4 +1,6 @@
-"""sympy expressions: the spec's formula as an object of calculus. They have no order, so the spec's shift is 0."""
+"""sympy expressions: the spec's formula as an object of calculus. They have no order, so the
+spec's shift is 0.
+"""
 
 from __future__ import annotations
 

@@ -55,6 +55,7 @@ class Term(ABC):
     """A z3 term with the spec's scalar operations. Subclasses say what each of them means."""
 
     __slots__ = ("term",)
+    term: Any
 
     def __init__(self, term: Any) -> None:
         inner = term.term if isinstance(term, Term) else term

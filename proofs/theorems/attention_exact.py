@@ -18,11 +18,13 @@ from assay.proofs.scalars.stretches import Axis
 from assay.proofs.theorems.rows import general
 from assay.proofs.theorems.sequences import as_mask, causal_row, conditions, stretch, variables
 from assay.proofs.theorems.softmax_exact import ORDER
-from assay.spec.attention import attention, attention_backward, attention_scores, expand_kv
+from assay.spec.attention import attention, attention_backward
 from assay.spec.masks import causal_visible
 
-BITWISE = "in every arithmetic: bit-identical in all floating-point formats, NaN and infinity included"
-I, OFFSET = z3.Ints("i o")
+BITWISE = (
+    "in every arithmetic: bit-identical in all floating-point formats, NaN and infinity included"
+)
+ROW, OFFSET = z3.Ints("i o")
 Attention = Callable[..., np.ndarray]
 
 
@@ -41,11 +43,12 @@ def _same(j: Any, seen: Any, text: str) -> Sequence[Premise]:
 def _two_runs(axis: Axis, mask: np.ndarray, given: Pointwise, **names: Any) -> Iterator[Query]:
     """One query over keys k and over keys K, which agree as ``given``: the rows are the same."""
     q = variables("q", 1, 2, Opaque)
-    runs = [
-        axis.record(lambda k=k, v=v: attention(q, stretch(axis, k, 2), stretch(axis, v), mask=mask))
-        for k, v in (("k", "v"), ("K", "V"))
-    ]
-    (one, first), (two, second) = runs
+
+    def run(k: str, v: str) -> np.ndarray:
+        return attention(q, stretch(axis, k, 2), stretch(axis, v), mask=mask)
+
+    one, first = axis.record(partial(run, "k", "v"))
+    two, second = axis.record(partial(run, "K", "V"))
     # Key 2 and later ones differ.
     witness = {n: _before_two(s) for n, s in (("k0", 1), ("k1", 2), ("v0", 3))}
     witness |= {n: _before_two(s, 50) for n, s in (("K0", 1), ("K1", 2), ("V0", 3))} | names
@@ -59,14 +62,16 @@ def future_zero() -> Iterator[Query]:
     axis = Axis("S", Opaque)
 
     def past(j: Any) -> Sequence[Premise]:
-        return _same(j, causal_visible(I, j, OFFSET), r"j \le o + i")
+        return _same(j, causal_visible(ROW, j, OFFSET), r"j \le o + i")
 
-    yield from _two_runs(axis, causal_row(axis, I, OFFSET), past, i=1, o=0)
+    yield from _two_runs(axis, causal_row(axis, ROW, OFFSET), past, i=1, o=0)
     yield from _later_queries(axis)
 
 
 def blocked_independent() -> Iterator[Query]:
-    """A row is the same function of the keys and values that its query sees, whatever the others hold."""
+    """A row is the same function of the keys and values that its query sees, whatever the others
+    hold.
+    """
     axis = Axis("S", Opaque)
     allowed = axis.mask("a")
 
@@ -83,7 +88,7 @@ def _before_two(slope: int, later: int = 0) -> Callable[[int], int]:
 def _later_queries(axis: Axis) -> Iterator[Query]:
     """A row of a run of two is the row run alone: the other query does not take part."""
     q, k, v = variables("q", 2, 2, Opaque), stretch(axis, "k", 2), stretch(axis, "v")
-    masks = [causal_row(axis, i, OFFSET) for i in (I, I + 1)]
+    masks = [causal_row(axis, i, OFFSET) for i in (ROW, ROW + 1)]
     both = attention(q, k, v, mask=np.concatenate(masks, axis=2))
     alone = attention(q[:, :, :1], k, v, mask=masks[0])
     yield general("other queries", both[0, 0, 0, 0].term == alone.flat[0].term, [], axis)
@@ -92,9 +97,14 @@ def _later_queries(axis: Axis) -> Iterator[Query]:
 def future_zero_of(visible: Callable[..., Any]) -> Iterator[Query]:
     """One query, two keys, the second one later and changed, for a given causal rule."""
     q, k, v = (variables(n, s, 1, Opaque) for n, s in (("q", 1), ("k", 2), ("v", 2)))
-    other = [np.concatenate([x[:, :, :1], variables(n, 1, 1, Opaque)], axis=2) for x, n in ((k, "K"), (v, "V"))]
+    other = [
+        np.concatenate([x[:, :, :1], variables(n, 1, 1, Opaque)], axis=2)
+        for x, n in ((k, "K"), (v, "V"))
+    ]
     mask = as_mask([visible(0, j, 0) for j in range(2)])
-    goal = attention(q, k, v, mask=mask).flat[0].term == attention(q, *other, mask=mask).flat[0].term
+    goal = (
+        attention(q, k, v, mask=mask).flat[0].term == attention(q, *other, mask=mask).flat[0].term
+    )
     yield Query("the first row", goal)
 
 
@@ -102,11 +112,12 @@ def offset() -> Iterator[Query]:
     """Row i of a chunk at offset o is row o + i of the full run."""
     axis = Axis("S", Opaque)
     q, k, v = variables("q", 1, 2, Opaque), stretch(axis, "k", 2), stretch(axis, "v")
-    runs = [
-        axis.record(lambda i=i, o=o: attention(q, k, v, mask=causal_row(axis, i, o)))
-        for i, o in ((I, OFFSET), (OFFSET + I, 0))
-    ]
-    (chunk, first), (full, second) = runs
+
+    def run(i: Any, o: Any) -> np.ndarray:
+        return attention(q, k, v, mask=causal_row(axis, i, o))
+
+    chunk, first = axis.record(partial(run, ROW, OFFSET))
+    full, second = axis.record(partial(run, OFFSET + ROW, 0))
     queries, lemmas = agreement(axis, first, second)
     yield from queries
     yield general("the row", chunk.flat[0].term == full.flat[0].term, lemmas, axis)
@@ -158,7 +169,9 @@ def token_equivariant_causal() -> Iterator[Query]:
 
 
 def grad_blocked_zero(backward: Callable[..., Any]) -> Iterator[Query]:
-    """A key that no query sees has gradient 0 scale = 0 + 0 in every arithmetic where these are 0."""
+    """A key that no query sees has gradient 0 scale = 0 + 0 in every arithmetic where these are
+    0.
+    """
     q, k, v = (variables(n, 2, 1, Opaque) for n in "qkv")
     cotangent, mask = variables("g", 2, 1, Opaque), conditions("a", 2, 2)
     got = backward(q, k, v, cotangent, mask=mask, scale=1.0)
@@ -176,9 +189,14 @@ def grad_blocked_zero(backward: Callable[..., Any]) -> Iterator[Query]:
 def blocked_of(f: Attention) -> Iterator[Query]:
     """One query, two keys, the second one blocked and changed, for a given attention."""
     q, k, v = (variables(n, s, 1, Opaque) for n, s in (("q", 1), ("k", 2), ("v", 2)))
-    other = [np.concatenate([x[:, :, :1], variables(n, 1, 1, Opaque)], axis=2) for x, n in ((k, "K"), (v, "V"))]
+    other = [
+        np.concatenate([x[:, :, :1], variables(n, 1, 1, Opaque)], axis=2)
+        for x, n in ((k, "K"), (v, "V"))
+    ]
     mask = as_mask([True, False])
-    yield Query("the row", f(q, k, v, mask=mask).flat[0].term == f(q, *other, mask=mask).flat[0].term)
+    yield Query(
+        "the row", f(q, k, v, mask=mask).flat[0].term == f(q, *other, mask=mask).flat[0].term
+    )
 
 
 OFF_BY_ONE = mutant(causal_visible, "return j <= offset + i", "return j <= offset + i + 1")
@@ -192,7 +210,8 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         "attention.future_zero/any-arithmetic",
         "attention.future_zero",
         r"(\forall j \le o + i\; k_j = k'_j,\, v_j = v'_j) \;\Rightarrow\; O_i = O'_i",
-        f"any number of keys, any row i and offset o, changed later keys, values and queries; {BITWISE}",
+        "any number of keys, any row i and offset o, changed later keys, values and queries; "
+        f"{BITWISE}",
         "proved",
         "z3",
         future_zero,
@@ -247,8 +266,8 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         "attention.grad_blocked_zero/any-arithmetic",
         "attention.grad_blocked_zero",
         r"(\forall i\; \neg a_{ij}) \Rightarrow \bar k_j = \bar v_j = 0",
-        "two queries, two keys, any mask that hides the first key; any arithmetic with 0 + 0 = 0 and "
-        "0 scale = 0, as all floating-point formats have",
+        "two queries, two keys, any mask that hides the first key; any arithmetic with 0 + 0 = 0 "
+        "and 0 scale = 0, as all floating-point formats have",
         "bounded",
         "z3",
         partial(grad_blocked_zero, attention_backward),

@@ -1,4 +1,6 @@
-"""The tiled recurrence equals attention: by induction over key blocks, and unrolled on small sizes."""
+"""The tiled recurrence equals attention: by induction over key blocks, and unrolled on small
+sizes.
+"""
 
 from __future__ import annotations
 
@@ -42,10 +44,13 @@ def induction() -> Iterator[Query]:
 
 
 def tiled(f: Flash, keys: int = 4) -> Iterator[Case]:
-    """Every mask of two queries and every block size, in exact arithmetic with base-2 exponentials."""
+    """Every mask of two queries and every block size, in exact arithmetic with base-2
+    exponentials.
+    """
     draw = np.random.default_rng(0)
     q, k, v = (array(draw.integers(-2, 3, (1, 1, n, 2))) for n in (2, keys, keys))
-    # Two queries meet every pair of masks without listing all pairs: the second is the first's mirror.
+    # Two queries meet every pair of masks without listing all pairs: the second is the first's
+    # mirror.
     for bits in itertools.product((False, True), repeat=keys):
         mask = np.array([bits, bits[::-1]]).reshape(1, 1, 2, keys)
         direct = attention(q, k, v, mask=mask, scale=1)
@@ -99,18 +104,25 @@ def trees(merge: Callable[..., Any]) -> Iterator[Case]:
 
 
 FORGETFUL_FLASH = rebound(flash_attention, online_attend=FORGETFUL)
-LAST_TILE = mutant(online_attend, "range(0, scores.shape[-1], block)", "range(0, scores.shape[-1] - block + 1, block)")
+LAST_TILE = mutant(
+    online_attend,
+    "range(0, scores.shape[-1], block)",
+    "range(0, scores.shape[-1] - block + 1, block)",
+)
 RAGGED_FLASH = rebound(flash_attention, online_attend=LAST_TILE)
 FORGETFUL_MERGE = mutant(online_merge, "right * b.mass", "b.mass")
-BASE_2 = "exp stands for 2^x: both sides use only exp(x + y) = exp(x) exp(y), exp(0) = 1 and exp > 0"
+BASE_2 = (
+    "exp stands for 2^x: both sides use only exp(x + y) = exp(x) exp(y), exp(0) = 1 and exp > 0"
+)
 
 OBLIGATIONS: tuple[Obligation, ...] = (
     Obligation(
         "attention.flash_equals_direct/induction",
         "attention.flash_equals_direct",
         r"\operatorname{flash}_b(q, K, V) = A V",
-        "any number of key blocks of any widths, any mask, real queries, keys and values, one query and "
-        "one value column (the others are computed alike); width D = 1, which reaches all scores",
+        "any number of key blocks of any widths, any mask, real queries, keys and values, one "
+        "query and one value column (the others are computed alike); width D = 1, which reaches "
+        "all scores",
         "proved",
         "z3",
         induction,
@@ -121,8 +133,8 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         "attention.flash_equals_direct/exact",
         "attention.flash_equals_direct",
         r"\operatorname{flash}_b(Q, K, V) = A V",
-        "the loop itself: two queries, four keys, D = 2, every mask, every block size 1..5, one integer "
-        "assignment",
+        "the loop itself: two queries, four keys, D = 2, every mask (the second row mirrors the "
+        "first), every block size 1..5, one integer assignment",
         "bounded",
         "enumeration",
         partial(tiled, flash_attention),

@@ -1,7 +1,8 @@
-"""The derived error bounds against certified values: true value in an Arb ball, error of a simulated format.
+"""The derived error bounds against certified values: true value in an Arb ball, error of a
+simulated format.
 
-Data are concrete, so this does not prove a bound; it shows rigorously, on inputs that are chosen to be hard,
-that the oracle is right and that no bound is too small.
+Data are concrete, so this does not prove a bound; it shows rigorously, on inputs that are chosen to
+be hard, that the oracle is right and that no bound is too small.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ Arrays = dict[str, np.ndarray]
 
 
 def hard_rows(name: str, keys: int = 24) -> Iterator[tuple[str, Arrays]]:
-    """Rows that strain a softmax: near ties, wide ranges, large means, cancelling cotangents, sparse masks."""
+    """Rows that strain a softmax: near ties, wide ranges, large means, cancelling cotangents,
+    sparse masks.
+    """
     draw = np.random.default_rng(7)
     recipes: dict[str, Callable[[], np.ndarray]] = {
         "normal": lambda: draw.normal(size=keys),
@@ -52,7 +55,9 @@ def hard_sequences(name: str, keys: int = 9) -> Iterator[tuple[str, Arrays]]:
     draw = np.random.default_rng(11)
     for label, size in (("normal", 1.0), ("large", 4.0), ("tiny", 2.0**-6)):
         q, k = (draw.normal(size=(1, 1, n, 3)) * size for n in (2, keys))
-        v = draw.normal(size=(1, 1, keys, 2)) * np.where(np.arange(2 * keys).reshape(keys, 2) % 2, 30, -30)
+        v = draw.normal(size=(1, 1, keys, 2)) * np.where(
+            np.arange(2 * keys).reshape(keys, 2) % 2, 30, -30
+        )
         arrays = {"q": q, "k": k, "v": v, "cotangent": draw.normal(size=(1, 1, 2, 2))}
         yield label, {n: stored(x, name) for n, x in arrays.items()}
 
@@ -71,18 +76,23 @@ def _cases(label: str, true: np.ndarray, got: np.ndarray, bound: np.ndarray) -> 
     bound = np.broadcast_to(bound, got.shape)
     for i in np.ndindex(got.shape):
         error = Ball(true[i]).distance(float(getattr(got[i], "value", got[i])))
-        yield Case(f"{label}, entry {i}: error {error:.3g}, bound {bound[i]:.3g}", error <= bound[i])
+        name = f"{label}, entry {i}: error {error:.3g}, bound {bound[i]:.3g}"
+        yield Case(name, bool(error <= bound[i]))
 
 
 def softmax_bounds(simulated: str, declared: str) -> Iterator[Case]:
-    """The weights and the gradient of a kernel in one format lie within the bounds of the declared one."""
+    """The weights and the gradient of a kernel in one format lie within the bounds of the declared
+    one.
+    """
     with precision(BITS):
         for label, x in hard_rows(simulated):
             rounded = partial(Rounded, name=simulated)
             runs = []
             for make in (Ball, rounded):
                 weights = masked_softmax(array(x["scores"], make), x["allowed"])
-                runs.append((weights, softmax_backward(weights, array(x["cotangent"], make), x["allowed"])))
+                runs.append(
+                    (weights, softmax_backward(weights, array(x["cotangent"], make), x["allowed"]))
+                )
             arithmetic = arithmetic_of(declared)
             bounds = (
                 softmax_bound(x["scores"], x["allowed"], arithmetic),
@@ -93,13 +103,16 @@ def softmax_bounds(simulated: str, declared: str) -> Iterator[Case]:
 
 
 def attention_bounds(simulated: str, declared: str) -> Iterator[Case]:
-    """Output, tiled output and gradients of a kernel in one format lie within the declared bounds."""
+    """Output, tiled output and gradients of a kernel in one format lie within the declared
+    bounds.
+    """
     with precision(BITS):
         for label, x in hard_sequences(simulated):
             qkv, g = [x[n] for n in "qkv"], x["cotangent"]
             options: dict[str, Any] = {"causal": True, "offset": 5}
             balls, rounds = (
-                [array(a, make) for a in (*qkv, g)] for make in (Ball, partial(Rounded, name=simulated))
+                [array(a, make) for a in (*qkv, g)]
+                for make in (Ball, partial(Rounded, name=simulated))
             )
             true, got = (attention(*a[:3], **options) for a in (balls, rounds))
             bound = attention_bound(*qkv, arithmetic=arithmetic_of(declared), **options)
@@ -108,8 +121,10 @@ def attention_bounds(simulated: str, declared: str) -> Iterator[Case]:
             bound = attention_bound(*qkv, arithmetic=arithmetic_of(declared, 4), **options)
             yield from _cases(f"tiled output, {label}", true, tiled, bound)
             wants, gots = (attention_backward(*a, **options) for a in (balls, rounds))
-            bounds = attention_backward_bound(*qkv, g, arithmetic=arithmetic_of(declared), **options)
-            for what, want, one, limit in zip("qkv", wants, gots, bounds, strict=True):
+            limits = attention_backward_bound(
+                x["q"], x["k"], x["v"], g, arithmetic=arithmetic_of(declared), **options
+            )
+            for what, want, one, limit in zip("qkv", wants, gots, limits, strict=True):
                 yield from _cases(f"d{what}, {label}", want, one, limit)
 
 
@@ -130,7 +145,9 @@ def oracle(share: float = 1.0) -> Iterator[Case]:
             yield from _cases(label, true, got, share * bound)
 
 
-def _enclosed(claim: str, variant: str, statement: str, generality: str, body: Body, twin: Twin) -> Obligation:
+def _enclosed(
+    claim: str, variant: str, statement: str, generality: str, body: Body, twin: Twin
+) -> Obligation:
     trust = ("Arb's ball arithmetic",)
     return Obligation(
         f"{claim}/{variant}", claim, statement, generality, "enclosed", "arb", body, twin, trust
@@ -151,7 +168,11 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         )
         for op, what, body in (
             ("softmax", "14 rows of 24 entries, weights and gradient", softmax_bounds),
-            ("attention", "three sequences of 9 keys: output, tiled output, dQ, dK, dV", attention_bounds),
+            (
+                "attention",
+                "three sequences of 9 keys: output, tiled output, dQ, dK, dV",
+                attention_bounds,
+            ),
         )
         for name, finer in _FINER.items()
     ),

@@ -1,4 +1,6 @@
-"""Masks: offsets, chunks and alignment, for all sizes by a solver and for small sizes by listing them."""
+"""Masks: offsets, chunks and alignment, for all sizes by a solver and for small sizes by listing
+them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ OFFSETS = range(-3, 8)
 
 
 def alignment(visible: Predicate, smallest: int = 1) -> Iterator[Query]:
-    """Top-left and bottom-right agree everywhere iff L = S: both directions, a witness for the second."""
+    """Top-left and bottom-right agree everywhere iff L = S: both directions, a witness for the
+    second.
+    """
     rows, keys, i, j = z3.Ints("L S i j")
     corner = bottom_right_offset(rows, keys)
     sizes = Premise(rf"L, S \ge {smallest}", z3.And(rows >= smallest, keys >= smallest))
@@ -38,7 +42,7 @@ def alignment(visible: Predicate, smallest: int = 1) -> Iterator[Query]:
     yield Query("L = S: they agree at every i, j", same, (sizes, square), witness)
     differ = Premise(r"L \ne S", rows != keys)
     key = z3.If(keys > rows, corner, 0)
-    among = z3.And(0 <= key, key < keys, rows > 0)
+    among = z3.And(key >= 0, key < keys, rows > 0)
     parted = z3.And(among, visible(0, key, 0) != visible(0, key, corner))
     yield Query("else they differ in row 0", parted, (sizes, differ), {"L": 2, "S": 5})
 
@@ -51,10 +55,14 @@ def alignment_listed(mask: Predicate) -> Iterator[Case]:
 
 
 def chunks(mask: Predicate) -> Iterator[Case]:
-    """The mask of a chunk at an offset is those rows of the full mask; the future is its complement."""
+    """The mask of a chunk at an offset is those rows of the full mask; the future is its
+    complement.
+    """
     for rows, keys, offset in itertools.product(SMALL, SMALL, range(8)):
         full = causal_mask(offset + rows, keys)[offset:]
-        yield Case(f"L={rows}, S={keys}, o={offset}", np.array_equal(mask(rows, keys, offset), full))
+        yield Case(
+            f"L={rows}, S={keys}, o={offset}", np.array_equal(mask(rows, keys, offset), full)
+        )
     for rows, keys, offset in itertools.product(SMALL, SMALL, OFFSETS):
         seen = mask(rows, keys, offset)
         want = [[j <= offset + i for j in range(keys)] for i in range(rows)]
@@ -64,15 +72,23 @@ def chunks(mask: Predicate) -> Iterator[Case]:
 
 
 def window_chunks(window: Predicate) -> Iterator[Case]:
-    """A window moves with its chunk; without limits it hides nothing; with right = 0 it is causal."""
+    """A window moves with its chunk; without limits it hides nothing; with right = 0 it is
+    causal.
+    """
     sides = (None, 0, 1, 3)
-    for rows, keys, offset, left, right in itertools.product(range(5), range(6), range(5), sides, sides):
+    for rows, keys, offset, left, right in itertools.product(
+        range(5), range(6), range(5), sides, sides
+    ):
         chunk = window(rows, keys, offset, left, right)
         full = window_mask(offset + rows, keys, 0, left, right)[offset:]
         label = f"L={rows}, S={keys}, o={offset}, left={left}, right={right}"
         yield Case(label, np.array_equal(chunk, full))
         if left is None:
-            hidden = np.ones((rows, keys), bool) if right is None else causal_mask(rows, keys, offset + right)
+            hidden = (
+                np.ones((rows, keys), bool)
+                if right is None
+                else causal_mask(rows, keys, offset + right)
+            )
             yield Case(f"{label}, as a causal mask", np.array_equal(chunk, hidden))
 
 
@@ -98,7 +114,9 @@ TOP_LEFT = rebound(causal_mask, causal_visible=_no_offset)
 STILL = rebound(window_mask, window_visible=_no_window_offset)
 
 
-def _listed(claim: str, variant: str, statement: str, generality: str, body: Body, twin: Twin) -> Obligation:
+def _listed(
+    claim: str, variant: str, statement: str, generality: str, body: Body, twin: Twin
+) -> Obligation:
     return Obligation(
         f"{claim}/{variant}", claim, statement, generality, "exhaustive", "enumeration", body, twin
     )

@@ -1,4 +1,6 @@
-"""Symbolic rows for the theorems, and the one lemma that most of them need: the mass is positive."""
+"""Symbolic rows for the theorems, and the one lemma that most of them need: the mass is
+positive.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def implies(a: Any, b: Any) -> z3.BoolRef:
 
 def inside(axis: Axis, j: Any = J) -> Premise:
     """j is an index of the axis."""
-    return Premise(rf"0 \le j < {axis.length}", z3.And(0 <= j, j < axis.length), "definition")
+    return Premise(rf"0 \le j < {axis.length}", z3.And(j >= 0, j < axis.length), "definition")
 
 
 def concrete(n: int, tag: str = "") -> tuple[np.ndarray, np.ndarray]:
@@ -64,7 +66,7 @@ class SoftmaxRow:
     def facts(self, m: Any) -> z3.BoolRef:
         """The mass of m keys is positive when one of them is allowed, as j is, and 0 otherwise."""
         mass, seen = self.mass.at(m), self.seen.at(m)
-        among = z3.And(0 <= J, m > J, self.allowed.at(J).term)
+        among = z3.And(J >= 0, m > J, self.allowed.at(J).term)
         return z3.And(z3.If(seen, mass > 0, mass == 0), z3.Implies(among, seen))
 
     def positive_mass(self) -> tuple[list[Query], Premise]:
@@ -75,7 +77,9 @@ class SoftmaxRow:
 def general(
     name: str, goal: z3.BoolRef, premises: Sequence[Premise], *axes: Axis, **witness: Any
 ) -> Query:
-    """A query about the generic index j of rows of any length, with everything about empty prefixes."""
+    """A query about the generic index j of rows of any length, with everything about empty
+    prefixes.
+    """
     known = [p for axis in axes for p in starts(axis)]
     return Query(name, goal, (*premises, *known), {"j": 1, **witness}, folds_of(*axes))
 

@@ -1,4 +1,6 @@
-"""Symbolic sequences for the attention theorems: arrays [1, 1, length, width] whose keys may be of any number."""
+"""Symbolic sequences for the attention theorems: arrays [1, 1, length, width] whose keys may be of
+any number.
+"""
 
 from __future__ import annotations
 

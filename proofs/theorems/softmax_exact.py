@@ -1,6 +1,7 @@
 """Masked softmax in any arithmetic: what follows from the order of the spec's operations alone.
 
-+, -, *, / and exp are unknown functions here, so these statements hold bit for bit in IEEE arithmetic of every format.
++, -, *, / and exp are unknown functions here, so these statements hold bit for bit in IEEE
+arithmetic of every format.
 """
 
 from __future__ import annotations
@@ -96,7 +97,9 @@ def all_true_of(f: Softmax) -> Iterator[Query]:
 
 
 def grad_blocked_zero() -> Iterator[Query]:
-    """The gradient into a blocked score is the constant 0, whatever the weights and cotangents are."""
+    """The gradient into a blocked score is the constant 0, whatever the weights and cotangents
+    are.
+    """
     axis = Axis("S", Opaque)
     weights, cotangent, allowed = axis.values("w"), axis.values("g"), axis.mask("a")
     gradient = softmax_backward(row(weights), row(cotangent), row(allowed))[0]
@@ -119,7 +122,11 @@ UNMASKED_BACKWARD = mutant(
     "return select(allowed, weights * (seen - total(seen * weights)), 0)",
     "return weights * (seen - total(seen * weights))",
 )
-FLIPPED = mutant(masked_softmax, "if allowed is None:", "if allowed is not None:\n        allowed = ~allowed\n    else:")
+FLIPPED = mutant(
+    masked_softmax,
+    "if allowed is None:",
+    "if allowed is not None:\n        allowed = ~allowed\n    else:",
+)
 
 OBLIGATIONS: tuple[Obligation, ...] = (
     Obligation(

@@ -129,7 +129,7 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         partial(is_derivative, softmax_backward, (1, 2, 3, 4)),
         Twin("the mean is added instead of subtracted", partial(is_derivative, SIGNED, (2,))),
         ("sympy's derivative of exp and of a quotient",),
-        20.0,
+        30.0,
     ),
     Obligation(
         "softmax.grad_sums_zero/reals",

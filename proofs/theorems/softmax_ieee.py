@@ -1,7 +1,7 @@
 """Masked softmax bit for bit in IEEE arithmetic, rounded to nearest even.
 
-Of the exponential only this is used: exp(0) = 1, exp(x) lies in [0, 1] for x <= 0 (exhaustively true of numpy's in
-float16; a library's exp that breaks it breaks the statement too).
+Of the exponential only this is used: exp(0) = 1, exp(x) lies in [0, 1] for x <= 0 (exhaustively
+true of numpy's in float16; a library's exp that breaks it breaks the statement too).
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def exp_facts(kind: Kind, *terms: z3.ExprRef) -> tuple[Premise, ...]:
 
 
 def one_visible(f: Softmax, kind: Kind) -> Iterator[Query]:
-    """The only allowed key, the second of three, has weight 1; its score is finite, the others anything."""
+    """The only allowed key, the second of three, has weight 1; its score is finite, the others
+    anything.
+    """
     scores = floats(kind, "s", 3)
     weights = f(scores, row(False, True, False))
     goal = z3.And(*[kind(w).term == kind(x).term for w, x in zip(weights, (0, 1, 0), strict=True)])
@@ -65,18 +67,27 @@ def blocked_zero(f: Softmax, kind: Kind) -> Iterator[Query]:
 
 
 def in_range(f: Softmax, kind: Kind) -> Iterator[Query]:
-    """Finite scores give weights 0 <= w <= 1: each is a quotient x / y with 0 <= x <= 1 <= y <= 2."""
+    """Finite scores give weights 0 <= w <= 1: each is a quotient x / y with 0 <= x <= 1 <= y <=
+    2.
+    """
     scores = floats(kind, "s", 2)
     zero, one, two = (kind(x).term for x in (0, 1, 2))
     larger = z3.fpGEQ(scores[0].term, scores[1].term)
     # Solvers are quicker when they know which score is the maximum, and with one bound at a time.
-    for mask, order in (((True, True), larger), ((True, True), z3.Not(larger)), ((True, False), None)):
+    for mask, order in (
+        ((True, True), larger),
+        ((True, True), z3.Not(larger)),
+        ((True, False), None),
+    ):
         _, x, y = kind(f(scores, row(*mask))[0]).term.children()
         given = [Premise(r"s \text{ finite}", finite(*scores))]
         if order is not None:
             given.append(Premise("the order of the scores", order, "definition"))
         bounds = (z3.And(z3.fpLEQ(zero, x), z3.fpLEQ(x, one)), z3.fpLEQ(one, y), z3.fpLEQ(y, two))
-        witness = {"s0": kind.NUMPY(2 if order is larger else 1), "s1": kind.NUMPY(2 if order is not larger else 1)}
+        witness = {
+            "s0": kind.NUMPY(2 if order is larger else 1),
+            "s1": kind.NUMPY(2 if order is not larger else 1),
+        }
         for bound in bounds:
             facts = (*given, *exp_facts(kind, bound))
             yield Query(f"numerator and mass, mask {mask}", bound, facts, witness)
@@ -97,7 +108,8 @@ def masked_gradient(backward: Callable[..., Any], kind: Kind) -> Iterator[Query]
 def gradient_from_weights(kind: Kind, difference: bool) -> Iterator[Query]:
     """From weights alone: w_0 = 0 gives 0 where g_0 - sum g w is finite.
 
-    Finite cotangents do not suffice: the difference of two finite numbers may overflow, and 0 * inf is NaN.
+    Finite cotangents do not suffice: the difference of two finite numbers may overflow, and 0 * inf
+    is NaN.
     """
     weights, cotangent = floats(kind, "w", 2), floats(kind, "g", 2)
     gradient = softmax_backward(weights, cotangent)[0].term
@@ -120,18 +132,27 @@ UNMASKED = mutant(
     "select(allowed, weights * (seen - total(seen * weights)), 0)",
     "weights * (seen - total(seen * weights))",
 )
-TOP_OF_ALL = mutant(masked_softmax, "row_max(scores, allowed)", "row_max(scores, _everywhere(scores))")
+TOP_OF_ALL = mutant(
+    masked_softmax, "row_max(scores, allowed)", "row_max(scores, _everywhere(scores))"
+)
 NEGATED = mutant(masked_softmax, "weights = select(allowed", "weights = select(~allowed")
 EXP = "exp(0) = 1 and 0 <= exp(x) <= 1 for x <= 0 in this format"
 
 
 def _obligation(
-    claim: str, kind: Kind, statement: str, generality: str, body: Any, twin: Twin, *trust: str, variant: str = ""
+    claim: str,
+    kind: Kind,
+    statement: str,
+    generality: str,
+    body: Any,
+    twin: Twin,
+    *trust: str,
+    variant: str = "",
 ) -> Obligation:
     name = kind.NUMPY.__name__
     return Obligation(
         f"{claim}/{name}{variant}", claim, statement, f"{name}: {generality}", "bounded", "z3",
-        body, twin, ("z3's theory of IEEE 754 arithmetic", *trust), 12.0,
+        body, twin, ("z3's theory of IEEE 754 arithmetic", *trust), 30.0,
     )  # fmt: skip
 
 
@@ -145,7 +166,9 @@ OBLIGATIONS: tuple[Obligation, ...] = tuple(
             r"a = (\bot, \top, \bot),\; s_1 \text{ finite} \;\Rightarrow\; w = (0, 1, 0)",
             "three keys, blocked scores may be NaN or infinite",
             partial(one_visible, masked_softmax, kind),
-            Twin("the maximum is taken over blocked keys too", partial(one_visible, TOP_OF_ALL, kind)),
+            Twin(
+                "the maximum is taken over blocked keys too", partial(one_visible, TOP_OF_ALL, kind)
+            ),
             EXP,
         ),
         _obligation(
@@ -154,7 +177,10 @@ OBLIGATIONS: tuple[Obligation, ...] = tuple(
             r"\neg a_0,\; s_1 \text{ finite} \;\Rightarrow\; w_0 = +0",
             "two keys, the blocked score may be NaN or infinite",
             partial(blocked_zero, masked_softmax, kind),
-            Twin("the maximum is taken over blocked keys too", partial(blocked_zero, TOP_OF_ALL, kind)),
+            Twin(
+                "the maximum is taken over blocked keys too",
+                partial(blocked_zero, TOP_OF_ALL, kind),
+            ),
             EXP,
         ),
         _obligation(

@@ -1,4 +1,6 @@
-"""Online softmax equals the direct form: induction over blocks of any width with the real recurrence."""
+"""Online softmax equals the direct form: induction over blocks of any width with the real
+recurrence.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ Attend = Callable[..., np.ndarray]
 
 
 class Direct:
-    """What a state must summarise: whether a key is allowed, sum exp(s) and sum exp(s) v over these."""
+    """What a state must summarise: whether a key is allowed, sum exp(s) and sum exp(s) v over
+    these.
+    """
 
     def __init__(self, seen: z3.BoolRef, mass: Any, weighted: Any) -> None:
         self.seen, self.mass, self.weighted = seen, mass, weighted
@@ -50,18 +54,22 @@ class Direct:
         return Direct(seen, self.mass + other.mass, self.weighted + other.weighted)
 
     def summarised_by(self, state: OnlineState) -> z3.BoolRef:
-        """The invariant: mass e^top and acc e^top are the sums; all is 0 while nothing was allowed."""
+        """The invariant: mass e^top and acc e^top are the sums; all is 0 while nothing was
+        allowed.
+        """
         top, mass, acc = (Real(x.flat[0]).term for x in (state.top, state.mass, state.acc))
         nothing = z3.And(mass == 0, acc == 0, self.mass == 0, self.weighted == 0)
-        scaled = z3.And(mass * EXP(top) == self.mass, acc * EXP(top) == self.weighted, self.mass > 0)
+        scaled = z3.And(
+            mass * EXP(top) == self.mass, acc * EXP(top) == self.weighted, self.mass > 0
+        )
         same = Condition.of(state.seen.flat[0]) == self.seen
         return z3.And(same, z3.If(self.seen, scaled, nothing))
 
 
 def state(tag: str, seen: object) -> OnlineState:
     """An arbitrary state of one row and one value column."""
-    numbers = [row(real(f"{name}{tag}")) for name in ("top", "mass", "acc")]
-    return OnlineState(*numbers, row(Condition(seen)))
+    top, mass, acc = (row(real(f"{name}{tag}")) for name in ("top", "mass", "acc"))
+    return OnlineState(top, mass, acc, row(Condition(seen)))
 
 
 class Block:
@@ -81,7 +89,9 @@ class Block:
         return Direct(seen, self.plain.at(m), self.weighted.at(m))
 
     def rescaled(self, folds: list[Fold], top: Any, m: Any) -> z3.BoolRef:
-        """The sums of shifted exponentials are the direct sums over e^top; signs of the direct ones."""
+        """The sums of shifted exponentials are the direct sums over e^top; signs of the direct
+        ones.
+        """
         direct = self.sums(m)
         shifted = [f.at(m) * EXP(top) for f in folds]
         sign = z3.If(direct.seen, direct.mass > 0, z3.And(direct.mass == 0, direct.weighted == 0))
@@ -96,7 +106,9 @@ def starts() -> Iterator[Query]:
 
 
 def steps(block: Block) -> Iterator[Query]:
-    """A step over a block of any width adds the block's sums, also when nothing in it is allowed."""
+    """A step over a block of any width adds the block's sums, also when nothing in it is
+    allowed.
+    """
     before, direct = state("0", z3.Bool("seen0")), Direct.variables("0")
     values = row(block.values)[:, None]
     after, taken = block.axis.record(
@@ -114,7 +126,9 @@ def _adds(
         "shifted sums of the block", block.axis, lambda m: block.rescaled(folds, top, m)
     )
     yield from queries
-    hypothesis = Premise("the state summarises what came before", direct.summarised_by(before), "lemma")
+    hypothesis = Premise(
+        "the state summarises what came before", direct.summarised_by(before), "lemma"
+    )
     goal = direct.plus(block.sums(block.axis.length)).summarised_by(after)
     witness = {"seen0": True, "top0": 0, "mass0": 1, "acc0": 2, "U0": 1, "V0": 2}
     yield general("the state after the block", goal, [lemma, hypothesis], block.axis, **witness)
@@ -184,7 +198,9 @@ def split(attend: Attend, n: int = 2, block: int = 1) -> Iterator[Query]:
     online = attend(scores, allowed, values[:, None], block).flat[0].term
     direct = [allowed[i].select(scores[i].exp(), 0) for i in range(n)]
     mass = sum(direct[1:], direct[0])
-    weighted = sum((w * v for w, v in zip(direct[1:], values[1:], strict=True)), direct[0] * values[0])
+    weighted = sum(
+        (w * v for w, v in zip(direct[1:], values[1:], strict=True)), direct[0] * values[0]
+    )
     seen = z3.Or(*[a.term for a in allowed])
     goal = z3.If(seen, online * mass.term == weighted.term, online == 0)
     yield Query(f"{n} keys, {block} at a time", goal)

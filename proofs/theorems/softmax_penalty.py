@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from assay.proofs.obligation import Case, Obligation, Twin
 from assay.spec.softmax import penalty_softmax
 
-# The smallest penalty whose exponential rounds to 0: half the smallest subnormal is 2^-25 in float16
-# (25 ln 2 = 17.33), 2^-134 in bfloat16 (134 ln 2 = 92.88), and ties go to even, which is 0.
+# The smallest penalty whose exponential rounds to 0: half the smallest subnormal is 2^-25 in
+# float16 (25 ln 2 = 17.33), 2^-134 in bfloat16 (134 ln 2 = 92.88), and ties go to even, which is 0.
 LEAST = {"float16": 17.34375, "bfloat16": 93.0}
 
 
@@ -25,8 +26,10 @@ def positive(dtype: str) -> np.ndarray:
     return (np.arange(1, 0x7F80, dtype=np.uint32) << 16).view(np.float32)
 
 
-def blocked_weight(scores: np.ndarray, penalty: np.ndarray, dtype: str) -> np.ndarray:
-    """The spec's weight of the second, blocked entry, for each penalty at once, stored in the format."""
+def blocked_weight(scores: np.ndarray, penalty: Any, dtype: str) -> np.ndarray:
+    """The spec's weight of the second, blocked entry, for each penalty at once, stored in the
+    format.
+    """
     with np.errstate(over="ignore", under="ignore"):
         allowed = np.array([True, False])
         weights = penalty_softmax(scores, allowed, penalty[:, None])[:, 1]
@@ -65,7 +68,12 @@ def beaten(dtype: str, reach: float) -> Iterator[Case]:
 
 
 def _obligation(
-    dtype: str, variant: str, statement: str, generality: str, body: Callable[[], Iterator[Case]], twin: Twin
+    dtype: str,
+    variant: str,
+    statement: str,
+    generality: str,
+    body: Callable[[], Iterator[Case]],
+    twin: Twin,
 ) -> Obligation:
     return Obligation(
         f"softmax.penalty_leaks/{dtype}-{variant}",
@@ -90,7 +98,10 @@ OBLIGATIONS: tuple[Obligation, ...] = tuple(
             rf"\operatorname{{softmax}}(0, 0 - c)_2 = 0 \Leftrightarrow c \ge {least}",
             "every positive finite penalty, two equal scores",
             partial(threshold, dtype, least),
-            Twin("a penalty one half larger is claimed to be needed", partial(threshold, dtype, 1.5 * least)),
+            Twin(
+                "a penalty one half larger is claimed to be needed",
+                partial(threshold, dtype, 1.5 * least),
+            ),
         ),
         _obligation(
             dtype,

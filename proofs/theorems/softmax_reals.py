@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import z3
 
@@ -22,7 +23,7 @@ from assay.proofs.theorems.rows import (
     inside,
     real_row,
 )
-from assay.spec.softmax import masked_softmax, penalty_softmax, sentinel_softmax, softmax
+from assay.spec.softmax import masked_softmax, penalty_softmax, sentinel_softmax
 
 ANY_ROW = "any row length n >= 0, real scores, mask, and shift in place of the row maximum"
 SUMS = (
@@ -98,7 +99,10 @@ def shift_invariant() -> Iterator[Query]:
 def scale_invariant() -> Iterator[Query]:
     """What is not true: scores s and c s have the same weights."""
     scores, allowed = concrete(2)
-    same = masked_softmax(scores, allowed)[0].term == masked_softmax(scores * real("c"), allowed)[0].term
+    same = (
+        masked_softmax(scores, allowed)[0].term
+        == masked_softmax(scores * real("c"), allowed)[0].term
+    )
     yield Query("two keys", same)
 
 
@@ -130,7 +134,8 @@ def one_visible_of(f: Softmax) -> Iterator[Query]:
 def penalty_leaks() -> Iterator[Query]:
     """With any finite penalty every weight is positive."""
     axis, scores, allowed = real_row()
-    weights = penalty_softmax(row(scores), row(allowed), real("c"))[0]
+    penalty: Any = real("c")
+    weights = penalty_softmax(row(scores), row(allowed), penalty)[0]
     mass = next(f for key, f in axis.folds.items() if key.startswith("sum"))
     queries, positive = by_induction(
         "the mass of some keys is positive",
@@ -148,8 +153,8 @@ def penalty_leaks_of(f: Softmax) -> Iterator[Query]:
     yield Query("two keys", f(scores, allowed)[0].term > 0)
 
 
-def _twin(text: str, check: object, f: Softmax) -> Twin:
-    return Twin(text, partial(check, f))  # type: ignore[arg-type]
+def _twin(text: str, check: Callable[[Softmax], Iterator[Query]], f: Softmax) -> Twin:
+    return Twin(text, partial(check, f))
 
 
 KEEP_ALL = mutant(masked_softmax, "select(allowed, exp(", "select(allowed | True, exp(")

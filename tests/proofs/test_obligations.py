@@ -1,4 +1,6 @@
-"""The catalogue: every obligation earns its class, every twin is refuted, every proof claim is covered."""
+"""The catalogue: every obligation earns its class, every twin is refuted, every proof claim is
+covered.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,9 @@ def test_balls_hold_the_float_value_of_masked_softmax() -> None:
     floats = masked_softmax(np.array(SCORES), MASK)
     with precision(100):
         balls = masked_softmax(array(SCORES, Ball), MASK)
-        assert all(Ball(b).distance(f) < 1e-15 for b, f in zip(balls.flat, floats.flat, strict=True))
+        assert all(
+            Ball(b).distance(f) < 1e-15 for b, f in zip(balls.flat, floats.flat, strict=True)
+        )
 
 
 def test_a_ball_does_not_contain_a_neighbouring_float() -> None:

@@ -1,4 +1,6 @@
-"""A stretch means what its spec function computes on a row of that length: the folds are no copy."""
+"""A stretch means what its spec function computes on a row of that length: the folds are no
+copy.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def test_softmax_and_its_gradient_of_a_stretch_are_those_of_a_row(n: int, kind: 
     slopes = softmax_backward(want, rows["g"], rows["a"])
     for j in range(n):
         assert number(value(weights[0].at(z3.IntVal(j)).term)) == pytest.approx(want[j], abs=1e-12)
-        assert number(value(gradient[0].at(z3.IntVal(j)).term)) == pytest.approx(slopes[j], abs=1e-12)
+        assert number(value(gradient[0].at(z3.IntVal(j)).term)) == pytest.approx(
+            slopes[j], abs=1e-12
+        )
 
 
 @pytest.mark.parametrize("n", LENGTHS)
@@ -78,8 +82,12 @@ def test_gradients_of_a_stretch_are_those_of_its_keys(n: int) -> None:
         assert number(value(got.q[0, 0, i, 0].term)) == pytest.approx(want.q[0, 0, i, 0], abs=1e-12)
     for j in range(n):
         at = z3.IntVal(j)
-        assert number(value(got.k.flat[0].at(at).term)) == pytest.approx(want.k[0, 0, j, 0], abs=1e-12)
-        assert number(value(got.v.flat[0].at(at).term)) == pytest.approx(want.v[0, 0, j, 0], abs=1e-12)
+        assert number(value(got.k.flat[0].at(at).term)) == pytest.approx(
+            want.k[0, 0, j, 0], abs=1e-12
+        )
+        assert number(value(got.v.flat[0].at(at).term)) == pytest.approx(
+            want.v[0, 0, j, 0], abs=1e-12
+        )
 
 
 def test_single_entries_and_stretches_make_one_row() -> None:
