@@ -36,7 +36,8 @@ class Evidence:
 def blame(ctx: Context, small: Evidence, large: Evidence | None = None) -> str:
     """A hint in words, or "", for the smallest failing case.
 
-    ``large`` is another one that was not made small: it tells apart what looks alike when there is one key or one element.
+    ``large`` is another one that was not made small: it tells apart what looks alike when there is
+    one key or one element.
     """
     seen = _Seen.of(small)
     if seen is None:
@@ -140,14 +141,18 @@ def _variants(ctx: Context, seen: _Seen) -> list[str]:
 
 
 def _explains(other: np.ndarray, seen: _Seen, bound: np.ndarray) -> bool:
-    """Within the bound, or a hundred times nearer to what came than what was due is: the bound is not the variant's."""
+    """Within the bound, or a hundred times nearer to what came than what was due is: the bound is
+    not the variant's.
+    """
     left, whole = np.abs(seen.got - other), np.abs(seen.got - seen.want)
     near = float(np.max(left, initial=0.0)) <= 0.01 * float(np.max(whole, initial=0.0))
     return near or float(scores(seen.got, other, bound).max(initial=0.0)) <= 1.0
 
 
 def _ratio(seen: _Seen) -> str:
-    """A constant factor between what came and what is due, over all entries large enough to tell."""
+    """A constant factor between what came and what is due, over all entries large enough to
+    tell.
+    """
     got, want = seen.got, seen.want
     large = np.abs(want) > 1e-3 * np.max(np.abs(want), initial=0.0)
     large &= seen.wrong

@@ -124,7 +124,8 @@ class CellRun:
                 hypothesis.reject()
 
     def _leave(self, case: Case) -> None:
-        """Let Hypothesis shrink, unless the very first and simplest case fails: that one is small already.
+        """Let Hypothesis shrink, unless the very first and simplest case fails: that one is small
+        already.
 
         Then one more is looked for, which need not be small: it says more of the cause.
         """
@@ -324,7 +325,9 @@ def describe(run: CellRun, trial: Trial, confirmed: bool, shrink_seconds: float)
 
 
 def _hint(run: CellRun, trial: Trial) -> str:
-    """What the failing trial, and the largest one that failed before it was made small, say of the cause."""
+    """What the failing trial, and the largest one that failed before it was made small, say of the
+    cause.
+    """
     failure = trial.judgement.failure
     small, large = _evidence(trial), None if run.largest is None else _evidence(run.largest)
     if small is not None:

@@ -37,7 +37,9 @@ class Fault:
 
 @dataclass(frozen=True)
 class Control:
-    """A backend that is right, and computed in another way than its neighbours: no property may find anything."""
+    """A backend that is right, and computed in another way than its neighbours: no property may
+    find anything.
+    """
 
     name: str
     target: str

@@ -21,7 +21,9 @@ def examine(
     seed: int = 0,
     isolated: bool = False,
 ) -> Iterator[Cell]:
-    """The cells of ``target`` under ``profile`` as they end: of all its claims and dtypes, or of those named."""
+    """The cells of ``target`` under ``profile`` as they end: of all its claims and dtypes, or of
+    those named.
+    """
     selection = Selection(
         None, None if claims is None else tuple(claims), None if dtypes is None else tuple(dtypes)
     )

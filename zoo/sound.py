@@ -1,4 +1,5 @@
-"""A sound kernel to plant faults in: attention by tiles of keys with a running maximum, and masked softmax.
+"""A sound kernel to plant faults in: attention by tiles of keys with a running maximum, and masked
+softmax.
 
 Every stage is a method of its own, so that a fault is a changed stage of an otherwise real kernel.
 """
@@ -44,7 +45,8 @@ def declared(name: str, **promises: Any) -> Contract:
 
 
 class TiledAttention(NumpyBackend):
-    """Attention over tiles of 16 keys. ``blocked_nonfinite`` propagates: 0 times NaN is NaN in the products.
+    """Attention over tiles of 16 keys. ``blocked_nonfinite`` propagates: 0 times NaN is NaN in the
+    products.
 
     compute  dtype of sums and products;  block: keys a tile
     """
@@ -87,7 +89,9 @@ class TiledAttention(NumpyBackend):
         return self.backward(q, k, v, out, Rules(mask, causal, offset, window, scale))
 
     def forward(self, q: Array, k: Array, v: Array, rules: Rules) -> Array:
-        """The running maximum ``top``, sum ``mass`` and weighted values ``total``, over the tiles."""
+        """The running maximum ``top``, sum ``mass`` and weighted values ``total``, over the
+        tiles.
+        """
         self.check(q, k, v, rules)
         seen = self.visible(q, k, rules)
         shape = (*q.shape[:3], 1)

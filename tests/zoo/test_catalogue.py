@@ -1,4 +1,6 @@
-"""The catalogue itself: every property has a fault, names are one to one, docstrings say what is wrong."""
+"""The catalogue itself: every property has a fault, names are one to one, docstrings say what is
+wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every planted fault is found: by the claims that are about it, with a small case, and by the quick profile."""
+"""Every planted fault is found: by the claims that are about it, with a small case, and by the
+quick profile.
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,9 @@ from assay.zoo.sound import declared
 
 
 class TorchUpcast(TorchBackend):
-    """Blocked scores are -inf; rows that see nothing are replaced by zeros, and so are their gradients."""
+    """Blocked scores are -inf; rows that see nothing are replaced by zeros, and so are their
+    gradients.
+    """
 
     contract = declared(
         "zoo.torch-upcast", dtypes=("bfloat16", "float16", "float32"), block_sizes=()

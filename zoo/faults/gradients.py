@@ -41,4 +41,6 @@ class GradientIgnoresMask(TiledAttention):
 
     def weights(self, q: Array, k: Array, rules: Rules) -> Array:
         """Used by the backward pass only."""
-        return super().weights(q, k, Rules(None, rules.causal, rules.offset, rules.window, rules.scale))
+        return super().weights(
+            q, k, Rules(None, rules.causal, rules.offset, rules.window, rules.scale)
+        )

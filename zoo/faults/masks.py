@@ -10,7 +10,8 @@ from assay.zoo.sound import Array, Rules, TiledAttention, declared
 
 
 class TopLeft(TiledAttention):
-    """The causal triangle starts at the first key, whatever the offset of the first query. Shows where offset > 0.
+    """The causal triangle starts at the first key, whatever the offset of the first query. Shows
+    where offset > 0.
 
     https://github.com/pytorch/pytorch/issues/108108
     """
@@ -23,7 +24,8 @@ class TopLeft(TiledAttention):
 
 
 class FinitePenalty(TiledAttention):
-    """Blocked scores get -1e4 added instead of being left out. Shows in rows that see nothing, and where scores are as large.
+    """Blocked scores get -1e4 added instead of being left out. Shows in rows that see nothing, and
+    where scores are as large.
 
     https://github.com/microsoft/onnxruntime/issues/14363
     """
@@ -49,7 +51,9 @@ class PolarityFlipped(TiledAttention):
 
 
 class PolarityFlippedInLastRow(TiledAttention):
-    """In the last query's row alone True means "leave out". Shows with boolean masks that have rows."""
+    """In the last query's row alone True means "leave out". Shows with boolean masks that have
+    rows.
+    """
 
     contract = declared("zoo.polarity-flipped-in-one-row")
 
@@ -62,7 +66,9 @@ class PolarityFlippedInLastRow(TiledAttention):
 
 
 class LastKeyLeaks(TiledAttention):
-    """The last key is seen by every query where the number of keys is 1 more than a multiple of 16."""
+    """The last key is seen by every query where the number of keys is 1 more than a multiple of
+    16.
+    """
 
     contract = declared("zoo.last-key-leaks")
 
@@ -74,7 +80,8 @@ class LastKeyLeaks(TiledAttention):
 
 
 class BlockedScoredZero(TiledAttention):
-    """Blocked scores are set to 0, so that padding keeps its share of the weight. Shows with any mask.
+    """Blocked scores are set to 0, so that padding keeps its share of the weight. Shows with any
+    mask.
 
     https://github.com/pytorch/pytorch/issues/196678
     """
@@ -106,11 +113,14 @@ class SelfUnseen(TiledAttention):
 
     def visible(self, q: Array, k: Array, rules: Rules) -> Array:
         """Strictly earlier keys."""
-        return super().visible(q, k, replace(rules, offset=rules.offset - 1) if rules.causal else rules)
+        return super().visible(
+            q, k, replace(rules, offset=rules.offset - 1) if rules.causal else rules
+        )
 
 
 class NonfiniteDeclaredIsolated(TiledAttention):
-    """NaN and infinity at blocked positions reach the output as 0 times NaN, and isolation is declared.
+    """NaN and infinity at blocked positions reach the output as 0 times NaN, and isolation is
+    declared.
 
     https://github.com/pytorch/pytorch/issues/141128
     """

@@ -37,7 +37,8 @@ class OutputAliased(TiledAttention):
 
 
 class StaleBuffer(TiledAttention):
-    """One buffer for each output shape, returned again and again: a later call overwrites what an earlier one gave.
+    """One buffer for each output shape, returned again and again: a later call overwrites what an
+    earlier one gave.
 
     https://github.com/ScalingIntelligence/KernelBench/pull/82
     """
@@ -123,7 +124,9 @@ class BatchDropped(TiledAttention):
 
 
 class LastBitRandom(TiledAttention):
-    """The last bits differ from call to call, as with atomic additions, and determinism is declared."""
+    """The last bits differ from call to call, as with atomic additions, and determinism is
+    declared.
+    """
 
     contract = declared("zoo.last-bit-random")
 

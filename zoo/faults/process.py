@@ -10,7 +10,9 @@ from assay.zoo.sound import Array, Rules, TiledAttention, declared
 
 
 class Abort(TiledAttention):
-    """The process aborts where there are more than 4 keys, as a failed assertion in native code does."""
+    """The process aborts where there are more than 4 keys, as a failed assertion in native code
+    does.
+    """
 
     contract = declared("zoo.abort")
 

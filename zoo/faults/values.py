@@ -44,7 +44,8 @@ class ScaleMagnitude(TiledAttention):
 
 
 class RaggedTileDropped(TiledAttention):
-    """Keys after the last full tile are never read. Shows where there are more than 16 keys and no multiple of 16.
+    """Keys after the last full tile are never read. Shows where there are more than 16 keys and no
+    multiple of 16.
 
     https://github.com/pytorch/pytorch/issues/191937
     """
@@ -83,17 +84,23 @@ class OneElement(TiledAttention):
 
 
 class ShortExponential(TiledAttention):
-    """The exponential is a series of too few terms: relative error 1e-5 where 2 ulps are declared."""
+    """The exponential is a series of too few terms: relative error 1e-5 where 2 ulps are
+    declared.
+    """
 
     contract = declared("zoo.short-exponential")
 
     def exp(self, x: Array) -> Array:
         """Good to five digits."""
-        return super().exp(x) * (1 + np.where(np.isneginf(x), 0, 1e-5 * np.sin(7 * x))).astype(x.dtype)
+        return super().exp(x) * (1 + np.where(np.isneginf(x), 0, 1e-5 * np.sin(7 * x))).astype(
+            x.dtype
+        )
 
 
 class WeightsExceedOne(TiledAttention):
-    """The sum of weights starts at -0.1, as after a stale accumulator: outputs leave the range of the values."""
+    """The sum of weights starts at -0.1, as after a stale accumulator: outputs leave the range of
+    the values.
+    """
 
     contract = declared("zoo.weights-exceed-one")
 

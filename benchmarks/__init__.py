@@ -1,0 +1,1 @@
+"""What assay costs and what it detects, measured."""

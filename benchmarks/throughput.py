@@ -1,0 +1,100 @@
+"""Examples per CPU second of attention refinement, bound included, and what that costs over the
+bare calls.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from assay.impl.call import Call, Reply
+from assay.impl.loading import resolve
+from assay.impl.session import Session, open_session
+from assay.properties import reference
+from assay.properties.cell import run_cell
+from assay.properties.context import Context, context_of
+from assay.properties.profiles import PROFILES
+from assay.properties.properties import find
+from assay.properties.results import Cell, CellKey
+from assay.spec.ops import op
+from benchmarks.figure import Figure, Section
+from benchmarks.processes import cpu_seconds
+
+BACKEND = "numpy.float32"
+PROPERTY = "attention.refines"
+EXAMPLES = 1500
+PROFILE = replace(PROFILES["quick"], examples=EXAMPLES // 2, cell_seconds=600.0)
+
+
+def measure() -> Section:
+    """In this process and in a worker; then the oracle and the kernel alone, on the same calls."""
+    local, calls, ctx = _run(isolate=False)
+    isolated, _, _ = _run(isolate=True)
+    bare_oracle = _seconds(calls, lambda call: _oracle(call, ctx))
+    kernel = resolve(BACKEND).load().operations()["attention"].method
+    bare_kernel = _seconds(calls, lambda call: _bare(kernel, call))
+    whole, bare = 1.0 / local, (bare_oracle + bare_kernel) / len(calls)
+    figures = (
+        Figure("in this process", f"{local:.0f} examples a CPU second", "300"),
+        Figure("in a worker, its time included", f"{isolated:.0f} examples a CPU second"),
+        Figure("oracle and bound, bare", f"{1e6 * bare_oracle / len(calls):.0f} us a case"),
+        Figure("kernel, bare", f"{1e6 * bare_kernel / len(calls):.0f} us a case"),
+        Figure("whole over bare, in this process", f"{whole / bare:.2f} x"),
+    )
+    method = (
+        f"`{PROPERTY}` of `{BACKEND}` in float32, {len(calls)} cases; CPU time of all processes."
+    )
+    return Section("Throughput", method, figures)
+
+
+class _Recorder:
+    """A session that remembers its calls."""
+
+    def __init__(self, inner: Session) -> None:
+        self.inner, self.description = inner, inner.description
+        self.calls: list[Call] = []
+
+    def run(self, calls: tuple[Call, ...]) -> list[Reply]:
+        """Remember, and run."""
+        self.calls += calls
+        return self.inner.run(calls)
+
+
+def _run(*, isolate: bool) -> tuple[float, list[Call], Context]:
+    """Examples a CPU second, the calls made, and their context."""
+    with open_session(resolve(BACKEND), isolate=isolate) as session:
+        ctx = context_of(op("attention"), session.description, "float32", "default")
+        recorder = _Recorder(session)
+        _cell(ctx, session, seed=1)
+        began = cpu_seconds() if isolate else time.process_time()
+        cell = _cell(ctx, session, seed=0)
+        spent = (cpu_seconds() if isolate else time.process_time()) - began
+        if not isolate:
+            _cell(ctx, recorder, seed=0)  # type: ignore[arg-type]
+    if cell.finding is not None:
+        raise RuntimeError(f"{BACKEND} has a finding: {cell.finding.message}")
+    return cell.examples / spent, recorder.calls, ctx
+
+
+def _cell(ctx: Context, session: Session, seed: int) -> Cell:
+    key = CellKey(BACKEND, PROPERTY, "float32", "default", "attention")
+    return run_cell(find(PROPERTY), ctx, session, PROFILE, key, BACKEND, seed, None)
+
+
+def _oracle(call: Call, ctx: Context) -> None:
+    reference.values(ctx, dict(call.inputs), dict(call.attributes))
+    reference.bounds(ctx, dict(call.inputs), dict(call.attributes))
+
+
+def _bare(kernel: Callable[..., object], call: Call) -> None:
+    q, k, v = (call.inputs[name] for name in "qkv")
+    mask = {"mask": call.inputs["mask"]} if "mask" in call.inputs else {}
+    kernel(q, k, v, **mask, **call.attributes)
+
+
+def _seconds(calls: list[Call], run: Callable[[Call], None]) -> float:
+    began = time.process_time()
+    for call in calls:
+        run(call)
+    return time.process_time() - began
