@@ -223,8 +223,15 @@ def _compare(
         return
     if not got.size:
         return
-    ratio = scores(got, want, np.broadcast_to(bound, want.shape))
-    bench.checked += int(np.any(np.isfinite(bound)) or not np.isfinite(want).all())
+    try:
+        limit = np.broadcast_to(bound, want.shape)
+    except ValueError:  # both sides of a relation have the same wrong shape
+        _violate(
+            bench, index, f"{name} has shape {list(got.shape)}, should be {list(np.shape(bound))}"
+        )
+        return
+    ratio = scores(got, want, limit)
+    bench.checked += int(np.any(np.isfinite(limit)) or not np.isfinite(want).all())
     worst = float(ratio.max())
     bench.score = max(bench.score, worst)
     if worst <= 1.0:
@@ -262,7 +269,9 @@ def _between(
     message = f"{name}[{place}]={float(got[where]):.6g}, should {span}"
     nearest = np.clip(np.nan_to_num(got), low, high)
     bench.violations.append(
-        Violation(message, np.inf, "functional", index, got, nearest, np.where(outside, np.inf, 0.0))
+        Violation(
+            message, np.inf, "functional", index, got, nearest, np.where(outside, np.inf, 0.0)
+        )
     )
 
 

@@ -36,7 +36,7 @@ from assay.properties.experiment import (
     Shaped,
     Subject,
 )
-from assay.properties.judge import judge
+from assay.properties.judge import Judgement, judge
 from assay.properties.literals import literal
 from assay.properties.profiles import PROFILES
 from assay.properties.properties import find
@@ -79,17 +79,19 @@ def _write(finding: Finding, target: Target, session: Session) -> str:
     key, case = finding.cell, Case.from_json(finding.case)
     context = context_of(op(key.op), session.description, key.dtype, key.mode)
     experiment = find(key.property).build(case, context, Materials(case))
-    failing = _failing(finding, experiment, session) if finding.verdict == "violated" else None
-    return script(finding, experiment, target, session.description, failing)
+    failing, note = None, ""
+    if finding.verdict == "violated":
+        judgement = judge(experiment, session.run(experiment.calls))
+        failing = _failing(finding, judgement)
+        if failing is None and judgement.failure is None:
+            note = "The case alone did not fail when this was written: what ran before it matters."
+    return script(finding, experiment, target, session.description, failing, note)
 
 
-def _failing(finding: Finding, experiment: Experiment, session: Session) -> int | None:
-    """Index of the expectation that the finding is about; None when the case ends without a value,
-    or holds now.
-    """
-    violations = judge(experiment, session.run(experiment.calls)).violations
-    same = [v.expectation for v in violations if v.message == finding.message]
-    return next(iter(same or [v.expectation for v in violations]), None)
+def _failing(finding: Finding, judgement: Judgement) -> int | None:
+    """Index of the expectation that the finding is about; None when there is none now."""
+    same = [v.expectation for v in judgement.violations if v.message == finding.message]
+    return next(iter(same or [v.expectation for v in judgement.violations]), None)
 
 
 def script(
@@ -98,6 +100,7 @@ def script(
     target: Target,
     description: Description,
     expectation: int | None = None,
+    note: str = "",
 ) -> str:
     """The script's text: it exits with 1 and says ``FAULT`` if and only if the fault is there.
 
@@ -111,7 +114,7 @@ def script(
     name = experiment.calls[0].op
     return "\n".join(
         [
-            _head(finding, description),
+            _head(finding, description, note),
             _imports(host, experiment),
             f"OP = {name!r}",
             "inf, nan = np.inf, np.nan\n\n",
@@ -130,7 +133,7 @@ def _fill(template: str, **values: str) -> str:
     return Template(place.read_text(encoding="utf-8")).substitute(values)
 
 
-def _head(finding: Finding, description: Description) -> str:
+def _head(finding: Finding, description: Description, note: str) -> str:
     """What is wrong, as comments: words that come from a backend are kept from becoming code."""
     sentence = next((c.sentence for c in CLAIMS if c.id == finding.claim), "")
     versions = ", ".join(f"{name} {version}" for name, version in description.versions.items())
@@ -142,6 +145,7 @@ def _head(finding: Finding, description: Description) -> str:
         f"Case: {finding.summary}; seed {finding.case.get('seed', 'none')}; finding {finding.id}",
         *([f"Looks like: {finding.hint}"] if finding.hint else []),
         f"Seen with: {versions}",
+        *([note] if note else []),
         "",
         f"Run it with Python 3.11 or newer; it needs {needs}, and what the backend itself imports.",
         "Exit status: 1 while the fault is there, 0 once it is mended, 2 when it cannot tell.",

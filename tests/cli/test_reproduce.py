@@ -123,6 +123,11 @@ FAULTS: dict[str, tuple[str, tuple[Call, ...], Expectation | None]] = {
     ),
     "between": ("return scores", (call(),), Between(OUT, np.zeros_like(WANT), np.ones_like(WANT))),
     "shaped": ("return scores[..., :1]", (call(),), Shaped(OUT, (1, 2, 3))),
+    "same wrong shape twice": (
+        "return scores[..., 0]",
+        (call(), call()),
+        Same(OUT, replace(OUT, call=1), BOUND),
+    ),
     "finite": ("return scores * np.nan", (call(),), Finite(OUT)),
     "rejected": ("return scores", (call(inputs={"scores": X[0]}),), Rejected(0, "rank 2")),
     "gradient": ("SLOPE=2", (WITH_SLOPE,), Close(SLOPE, WANT_SLOPE, BOUND * 10)),
