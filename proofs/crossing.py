@@ -38,7 +38,7 @@ def cross_check(queries: Sequence[Query], timeout: float) -> str:
     import cvc5
 
     deadline = time.perf_counter() + timeout
-    counts = dict.fromkeys(("unsat", "unknown", "sat", "skipped"), 0)
+    counts: dict[str, int] = {"unsat": 0, "unknown": 0, "sat": 0, "skipped": 0}
     for query in queries:
         counts[_verdict(query, deadline - time.perf_counter())] += 1
     if counts["sat"]:

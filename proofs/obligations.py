@@ -19,11 +19,13 @@ from assay.proofs.theorems import (
     softmax_online,
     softmax_penalty,
     softmax_reals,
+    softmax_tangent,
 )
 from assay.spec.claims import CLAIMS
 
 _MODULES = (
-    softmax_reals, softmax_exact, softmax_gradient, softmax_ieee, softmax_penalty, softmax_online,
+    softmax_reals, softmax_exact, softmax_gradient, softmax_tangent, softmax_ieee,
+    softmax_penalty, softmax_online,
     attention_exact, attention_reals, attention_keys, attention_gradient, attention_flash, masks,
     enclosures,
 )  # fmt: skip

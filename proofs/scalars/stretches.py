@@ -135,8 +135,11 @@ class StretchMask:
     def __init__(self, axis: Axis, at: Callable[[Index], Condition]) -> None:
         self.axis, self.at = axis, _remembered(at)
 
-    def select(self, yes: Any, no: Any) -> Stretch:
+    def select(self, yes: Any, no: Any) -> Any:
         """``yes`` where the condition holds, else ``no``, entry by entry."""
+        for branch in (yes, no):
+            if hasattr(branch, "slope"):  # a dual number chooses in both of its parts
+                return branch.chosen(self, yes, no)
 
         def at(j: Index) -> Any:
             a, b = _body(yes, j), _body(no, j)

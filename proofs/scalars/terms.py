@@ -24,7 +24,7 @@ class Condition:
 
     def select(self, yes: Any, no: Any) -> Any:
         """``yes`` where the condition holds, else ``no``."""
-        for branch in (yes, no):
+        for branch in sorted((yes, no), key=lambda b: not hasattr(b, "slope")):
             if hasattr(branch, "chosen"):
                 return branch.chosen(self, yes, no)
         if yes == no:

@@ -5,8 +5,9 @@ recurrence.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -197,10 +198,8 @@ def split(attend: Attend, n: int = 2, block: int = 1) -> Iterator[Query]:
     values = row(*[real(f"v{i}") for i in range(n)])
     online = attend(scores, allowed, values[:, None], block).flat[0].term
     direct = [allowed[i].select(scores[i].exp(), 0) for i in range(n)]
-    mass = sum(direct[1:], direct[0])
-    weighted = sum(
-        (w * v for w, v in zip(direct[1:], values[1:], strict=True)), direct[0] * values[0]
-    )
+    mass = reduce(operator.add, direct)
+    weighted = reduce(operator.add, [w * v for w, v in zip(direct, values, strict=True)])
     seen = z3.Or(*[a.term for a in allowed])
     goal = z3.If(seen, online * mass.term == weighted.term, online == 0)
     yield Query(f"{n} keys, {block} at a time", goal)

@@ -109,7 +109,7 @@ def test_conditions_and_arrays_combine_elementwise() -> None:
     assert isinstance(mask[0], Condition)
     assert mask[1] is False or not mask[1]
     with pytest.raises(TypeError, match="unsupported operand"):
-        Condition(True) & "x"
+        _ = Condition(True) & "x"
 
 
 def test_a_mutant_differs_and_the_original_does_not_change() -> None:
