@@ -29,8 +29,8 @@ class TorchMha(TorchBackend):
     """Called as a user would: ``is_causal=True`` without a mask where causal says it all, in every
     mode.
 
-    Where the module refuses that, the call is unsupported. Selecting by matrix products mixes NaN
-    and infinity into all features of a token, so nothing is promised of them.
+    Where the module refuses that, the call is unsupported. So are inputs that are not finite:
+    selecting by matrix products would mix them into all features of a token.
     """
 
     contract = Contract(
@@ -100,6 +100,8 @@ def _check_supported(q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> No
         raise Unsupported("attention", "the module's values are as wide as its keys")
     if not (q.shape[1] and q.shape[3]):
         raise Unsupported("attention", "the module needs at least one head of width 1")
+    if not all(bool(x.isfinite().all()) for x in (q, k, v)):
+        raise Unsupported("attention", "the projections here would spread NaN and infinity")
     if scale is not None and scale != 1.0 / math.sqrt(q.shape[3]):
         raise Unsupported(
             "attention", f"the module has the default scale only, not scale={scale!r}"

@@ -200,6 +200,16 @@ def test_the_modules_fast_path_runs_in_the_modes_without_gradients(mode: str, fa
     assert ("aten::_native_multi_head_attention" in kernels) is fast
 
 
+def test_inputs_that_the_projections_would_spread_are_unsupported() -> None:
+    inputs, _ = _attention((1, 2, 2, 4, 4, 4, 4), {}, "", np.float32)
+    inputs["v"][0, 0, 1, 2] = np.nan
+    with open_session(resolve("torch.mha"), isolate=False) as session:
+        (reply,) = session.run([Call("attention", inputs, mode="eval.no_grad")])
+    assert reply.failure is not None
+    assert reply.failure.kind == "unsupported"
+    assert "spread NaN" in reply.failure.message
+
+
 @pytest.mark.parametrize("where", ["k", "v"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_numpy_isolates_what_is_blocked_and_passes_on_what_is_not(where: str, value: float) -> None:
