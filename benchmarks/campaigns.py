@@ -45,7 +45,5 @@ def _campaign(profile: str, aim: str) -> Section:
         Figure("peak memory of the largest other process", megabytes(max(others, default=0))),
         Figure("most memory of all processes together", megabytes(watch.most_together)),
     )
-    method = (
-        f"The {profile} profile over {', '.join(targets)}, isolated, as `assay run --all` runs it."
-    )
+    method = f"The {profile} profile over {', '.join(targets)}, in workers, as a user runs it."
     return Section(f"Campaign: {profile}", method, figures)

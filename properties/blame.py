@@ -150,9 +150,7 @@ def _explains(other: np.ndarray, seen: _Seen, bound: np.ndarray) -> bool:
 
 
 def _ratio(seen: _Seen) -> str:
-    """A constant factor between what came and what is due, over all entries large enough to
-    tell.
-    """
+    """A constant factor between what came and what is due, where that is large enough to tell."""
     got, want = seen.got, seen.want
     large = np.abs(want) > 1e-3 * np.max(np.abs(want), initial=0.0)
     large &= seen.wrong

@@ -89,9 +89,7 @@ class TiledAttention(NumpyBackend):
         return self.backward(q, k, v, out, Rules(mask, causal, offset, window, scale))
 
     def forward(self, q: Array, k: Array, v: Array, rules: Rules) -> Array:
-        """The running maximum ``top``, sum ``mass`` and weighted values ``total``, over the
-        tiles.
-        """
+        """Running maximum ``top``, sum ``mass`` and weighted values ``total``, tile by tile."""
         self.check(q, k, v, rules)
         seen = self.visible(q, k, rules)
         shape = (*q.shape[:3], 1)

@@ -1,6 +1,4 @@
-"""Sound masked softmax by tiles: the running maximum and sum first, the weights in a second
-pass.
-"""
+"""Sound masked softmax by tiles: maximum and sum first, the weights in a second pass."""
 
 from __future__ import annotations
 

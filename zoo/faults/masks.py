@@ -66,9 +66,7 @@ class PolarityFlippedInLastRow(TiledAttention):
 
 
 class LastKeyLeaks(TiledAttention):
-    """The last key is seen by every query where the number of keys is 1 more than a multiple of
-    16.
-    """
+    """The last key is seen by every query where S % 16 = 1."""
 
     contract = declared("zoo.last-key-leaks")
 

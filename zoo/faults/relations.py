@@ -57,9 +57,7 @@ class PositionBias(TiledAttention):
 
 
 class RowBias(TiledAttention):
-    """Scores depend on the number of the query: the first 4 queries look away from the first
-    key.
-    """
+    """The first 4 queries look away from the first key."""
 
     contract = declared("zoo.row-bias")
 

@@ -84,9 +84,7 @@ class OneElement(TiledAttention):
 
 
 class ShortExponential(TiledAttention):
-    """The exponential is a series of too few terms: relative error 1e-5 where 2 ulps are
-    declared.
-    """
+    """The exponential is right to five digits, where 2 ulps are declared."""
 
     contract = declared("zoo.short-exponential")
 
