@@ -31,7 +31,8 @@ def run(
     """Run a campaign.
 
     A ``target`` in text ("torch.sdpa.flash", "my_kernels.py:MyBackend") runs as on the command
-    line: in workers, journalled in ``directory``. A backend class, a backend object, or a function (with
+    line: in workers, journalled in ``directory``. A backend class, a backend object, or a function
+    (with
     ``op``) runs in this process, without isolation and without journal.
 
     Raises OptionError and TargetError with the value, the rule and what is valid.

@@ -284,7 +284,13 @@ def _can_block(ctx: Context) -> Exclusion | None:
 
 VALUES: tuple[Property, ...] = (
     Property(
-        "attention.refines", ("attention",), _drawn(Wish()), refine, weight=2.0, every_dtype=True
+        "attention.refines",
+        ("attention",),
+        _drawn(Wish()),
+        refine,
+        weight=2.0,
+        every_dtype=True,
+        rejudged=True,
     ),
     Property(
         "attention.vjp_refines",

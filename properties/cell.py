@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import hypothesis.errors
 import numpy as np
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
@@ -17,10 +18,11 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 
 from assay.impl.call import Failure
 from assay.impl.session import Session
+from assay.properties import oracle
 from assay.properties.blame import Evidence, blame, blame_failure
 from assay.properties.case import Case, Materials
 from assay.properties.context import Context
-from assay.properties.experiment import Experiment
+from assay.properties.experiment import Close, Experiment
 from assay.properties.judge import Judgement, Violation, judge
 from assay.properties.profiles import Profile
 from assay.properties.property import Property
@@ -29,6 +31,9 @@ from assay.properties.shrink import cost, simplify_values
 from assay.spec.claims import claim
 
 KEPT_SCORES = 200
+FEWEST = 7
+"""Structures drawn at least, but by properties whose examples are many calls each."""
+
 FILLS = 3
 """Value seeds judged for each drawn structure: drawing costs more than judging."""
 
@@ -101,6 +106,8 @@ class CellRun:
     bitwise: bool = True
     weaker: str = ""
     unsupported: str = ""
+    rejudged: int = 0
+    oracle_fault: str = ""
     best: Trial | None = None
     largest: Trial | None = None
     simplest_fails: bool = False
@@ -115,6 +122,7 @@ class CellRun:
                 self.prop, self.ctx, self.session, replace(case, seed=(case.seed + fill) % 2**32)
             )
             self._note(trial)
+            self._rejudge(trial)
             if trial.failed:
                 self._keep(trial)
                 self._leave(case)
@@ -135,6 +143,25 @@ class CellRun:
             raise _Enough
         else:
             raise _Fault
+
+    def _rejudge(self, trial: Trial) -> None:
+        """Now and then, test what the example was judged by. A wrong oracle ends the cell."""
+        calls, failure = trial.experiment.calls, trial.judgement.failure
+        if not self.prop.rejudged or self.informative % oracle.RATE != 1 or failure is not None:
+            return
+        if not oracle.affordable(calls[0].inputs):
+            return
+        exact = [e for e in trial.experiment.expectations if isinstance(e, Close)]
+        self.rejudged += 1
+        self.oracle_fault = oracle.disagreement(
+            self.ctx,
+            calls[0].inputs,
+            trial.case.attributes,
+            {e.subject.name: e.want for e in exact},
+            {e.subject.name: e.bound for e in exact},
+        )
+        if self.oracle_fault:
+            raise _Enough
 
     def _check_time(self) -> None:
         now = time.monotonic()
@@ -185,13 +212,14 @@ def run_cell(
 ) -> Cell:
     """Run one cell to its verdict."""
     run = CellRun(prop, ctx, session, profile, key, target)
-    reason = prop.excluded(ctx)
-    if reason is not None:
-        return Cell(key, prop.claim, "unsupported", reason=reason.reason)
+    exclusion = prop.excluded(ctx)
+    if exclusion is not None:
+        return Cell(key, prop.claim, "unsupported", reason=exclusion.reason)
     _search(run, seed, database)
-    if run.best is not None:
-        return _faulty(run)
-    return _quiet(run)
+    if run.oracle_fault:
+        reason = f"the oracle is wrong, please report it: {run.oracle_fault}"
+        return Cell(key, prop.claim, "inconclusive", run.examples, reason=reason)
+    return _quiet(run) if run.best is None else _faulty(run)
 
 
 def _search(run: CellRun, seed: int, database: Path | None) -> None:
@@ -207,7 +235,7 @@ def _search(run: CellRun, seed: int, database: Path | None) -> None:
     # One function body serves all cells: the digest keeps their stored examples apart.
     inner._hypothesis_internal_add_digest = hashlib.sha256(str(run.key).encode()).digest()
     settings = hypothesis.settings(
-        max_examples=max(3, round(run.profile.examples * run.prop.weight / FILLS) or 1),
+        max_examples=_structures(run.profile, run.prop),
         deadline=None,
         database=None if database is None else DirectoryBasedExampleDatabase(database),
         phases=phases,
@@ -223,6 +251,11 @@ def _search(run: CellRun, seed: int, database: Path | None) -> None:
         return
     except hypothesis.errors.Unsatisfiable:
         return
+
+
+def _structures(profile: Profile, prop: Property) -> int:
+    """How many structures to draw: a share of the profile's examples, and at least a few."""
+    return max(FEWEST if prop.weight >= 0.2 else 3, round(profile.examples * prop.weight / FILLS))
 
 
 def _quiet(run: CellRun) -> Cell:
@@ -242,6 +275,7 @@ def _quiet(run: CellRun) -> Cell:
         tuple(run.scores),
         reason,
         grade,
+        run.rejudged,
     )
 
 

@@ -85,7 +85,7 @@ class Journal:
         except sqlite3.DatabaseError as error:
             raise JournalError(
                 f"{self.path} is damaged: {error}; it was left as it is. "
-                "Move it away to start a new one, or save what it holds with `sqlite3 FILE .recover`"
+                "Move it away to start a new one, or try `sqlite3 FILE .recover`"
             ) from error
         except (json.JSONDecodeError, KeyError, TypeError) as error:
             raise JournalError(

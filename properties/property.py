@@ -37,6 +37,7 @@ class Property:
     excluded   why it does not apply to a backend, or None
     weight     share of the example budget: slow or simple checks need fewer
     every_dtype  also run in the dtypes after the first under the quick profile
+    rejudged   the wanted outputs are the spec's own, so that enclosures can test them
     """
 
     id: str
@@ -46,6 +47,7 @@ class Property:
     excluded: Callable[[Context], Exclusion | None] = always
     weight: float = 1.0
     every_dtype: bool = False
+    rejudged: bool = False
 
     @property
     def claim(self) -> str:

@@ -81,6 +81,7 @@ class Cell:
     reason    why it is unsupported or inconclusive, or in what way a held claim is weaker
               ("contract declares ...")
     worst     greatest score seen;  scores: all scores, thinned to at most 200, for the plot
+    rejudged  examples whose reference was tested by enclosure
     grade     "bitwise" | "within bound" | "exact" | "weaker promise" for a held cell
     """
 
@@ -93,6 +94,7 @@ class Cell:
     scores: tuple[float, ...] = ()
     reason: str = ""
     grade: str = ""
+    rejudged: int = 0
     finding: Finding | None = None
 
 

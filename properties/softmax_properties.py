@@ -268,7 +268,9 @@ _MASK = needs_keyword("mask")
 _GRADIENT_MASK = all_of(needs_gradients, _MASK)
 
 SOFTMAX: tuple[Property, ...] = (
-    Property("softmax.refines", OPS, _drawn(Wish()), refine, weight=2.0, every_dtype=True),
+    Property(
+        "softmax.refines", OPS, _drawn(Wish()), refine, weight=2.0, every_dtype=True, rejudged=True
+    ),
     Property(
         "softmax.vjp_refines",
         OPS,
