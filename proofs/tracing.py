@@ -20,21 +20,26 @@ SPEC = Path(assay.spec.__file__ or "").parent
 def traced(run: Callable[[], T]) -> tuple[T, tuple[SpecFunction, ...]]:
     """The result of ``run`` and the spec functions that were called, by name.
 
-    A tracer that is already there, such as a coverage tool's, goes on working.
+    A tracer that is already there, such as a coverage tool's, is left at work.
     """
     seen: dict[CodeType, None] = {}
-    before, folder = sys.gettrace(), str(SPEC)
+    folder = str(SPEC)
 
-    def notice(frame: FrameType, event: Any, argument: Any) -> Any:
+    def notice(frame: FrameType, event: Any, _: Any) -> None:
         if event == "call" and frame.f_code.co_filename.startswith(folder):
             seen[frame.f_code] = None
-        return before(frame, event, argument) if before is not None else None
 
-    sys.settrace(notice)
+    # A trace function sees Python calls only, so it costs less; where one is at work already, the
+    # profile hook is free.
+    taken = sys.gettrace() is not None
+    get: Callable[[], Any] = sys.getprofile if taken else sys.gettrace
+    install: Callable[[Any], None] = sys.setprofile if taken else sys.settrace
+    before = get()
+    install(notice)
     try:
         result = run()
     finally:
-        sys.settrace(before)
+        install(before)
     named = [code for code in seen if not code.co_name.startswith("<")]
     return result, tuple(sorted((_describe(c) for c in named), key=lambda f: (f.file, f.line)))
 
