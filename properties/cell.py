@@ -239,7 +239,7 @@ def _search(run: CellRun, seed: int, database: Path | None) -> None:
         deadline=None,
         database=None if database is None else DirectoryBasedExampleDatabase(database),
         phases=phases,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[*HealthCheck.__members__.values()],
         derandomize=False,
         report_multiple_bugs=False,
         print_blob=False,

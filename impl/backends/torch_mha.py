@@ -10,7 +10,6 @@ queries or fewer, the module is called with three tensors.
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 
 import torch
@@ -55,13 +54,10 @@ class TorchMha(TorchBackend):
         causal: bool = False,
         offset: int = 0,
         window: Window | None = None,
-        scale: float | None = None,
     ) -> Tensor:
-        """Output [B, H, L, D]; values as wide as keys, as many heads, and the default scale
-        only.
-        """
+        """Output [B, H, L, D]; values as wide as keys, and as many heads."""
         check_attention(q, k, v, mask)
-        _check_supported(q, k, v, scale)
+        _check_supported(q, k, v)
         flag = causal and mask is None and offset == 0 and window is None
         seen = position_mask(
             q.shape[2],
@@ -93,7 +89,7 @@ class TorchMha(TorchBackend):
         return split[:, : q.shape[1]]
 
 
-def _check_supported(q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> None:
+def _check_supported(q: Tensor, k: Tensor, v: Tensor) -> None:
     if k.shape[1] != q.shape[1]:
         raise Unsupported("attention", "the module has as many key heads as query heads")
     if v.shape[3] != k.shape[3]:
@@ -102,10 +98,6 @@ def _check_supported(q: Tensor, k: Tensor, v: Tensor, scale: float | None) -> No
         raise Unsupported("attention", "the module needs at least one head of width 1")
     if not all(bool(x.isfinite().all()) for x in (q, k, v)):
         raise Unsupported("attention", "the projections here would spread NaN and infinity")
-    if scale is not None and scale != 1.0 / math.sqrt(q.shape[3]):
-        raise Unsupported(
-            "attention", f"the module has the default scale only, not scale={scale!r}"
-        )
 
 
 def _packed_heads(heads: int) -> int:

@@ -80,7 +80,10 @@ class SdpaMath(_Sdpa):
 
 
 class SdpaFlash(_Sdpa):
-    """The tiled kernel: queries in blocks of 32, 64 or 256, keys in blocks of 512."""
+    """The tiled kernel: queries in blocks of 32, 64 or 256, keys in blocks of 512.
+
+    Its vectorised exponential gives 0 where the result is subnormal.
+    """
 
     kernel = SDPBackend.FLASH_ATTENTION
     contract = Contract(
@@ -89,6 +92,7 @@ class SdpaFlash(_Sdpa):
         provider="ATen",
         intermediate="input",
         block_sizes=(32, 64, 256, 512),
+        subnormals=False,
         empty_row="zeros",
         blocked_nonfinite="isolates",
         grouped_heads=True,
