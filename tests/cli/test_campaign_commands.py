@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -16,6 +18,8 @@ import pytest
 
 from assay.cli.command import Status
 from assay.cli.main import main
+from assay.properties.journal import Journal
+from assay.properties.results import Result
 
 SRC = str(Path(__file__).resolve().parents[2] / "src")
 
@@ -97,6 +101,25 @@ def test_report_of_the_newest_campaign_goes_beside_the_journal(
     assert Path(printed).read_text().startswith("<!doctype html>")
     assert main(["report", "--campaign", "zzz"]) == Status.USAGE
     assert "campaign 'zzz' does not exist" in capsys.readouterr().err
+
+
+def test_report_of_a_campaign_without_cells_is_2(
+    tmp_path: Path, sound: Result, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Journal(tmp_path, create=True) as journal:
+        journal.begin(sound, "fingerprint")
+    assert main(["report", "--directory", str(tmp_path)]) == Status.USAGE
+    assert "ran no cell" in capsys.readouterr().err
+
+
+def test_report_can_be_opened_in_a_browser(
+    sound_journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    line = ["report", "--open", "--json", str(sound_journal / "r.json")]
+    assert main([*line, "--directory", str(sound_journal)]) == 0
+    assert opened == [(sound_journal / "report.html").as_uri()]
 
 
 def test_replay_takes_a_prefix_and_is_1_until_it_is_mended(
@@ -207,6 +230,16 @@ def test_scaffold_runs_as_it_is_and_is_never_overwritten(
     assert status == Status.HELD, capsys.readouterr().out
 
 
+def wait_for_a_cell(journal: Path) -> None:
+    """Until the first cell has ended, or a minute has passed."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        with contextlib.closing(sqlite3.connect(f"file:{journal}?mode=ro", uri=True)) as book:
+            if book.execute("SELECT COUNT(*) FROM cell").fetchone()[0]:
+                return
+        time.sleep(0.2)
+
+
 def test_ctrl_c_keeps_what_is_done_and_is_3(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": SRC}
     line = [sys.executable, "-m", "assay", "run", "numpy.float32", "--jobs", "1", "--profile", "ci"]
@@ -220,7 +253,7 @@ def test_ctrl_c_keeps_what_is_done_and_is_3(tmp_path: Path) -> None:
     )
     assert process.stderr is not None
     process.stderr.readline()  # the plan is made
-    time.sleep(6)
+    wait_for_a_cell(tmp_path / ".assay" / "journal.sqlite")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == Status.UNANSWERED, (out, err)
