@@ -38,6 +38,15 @@ FILLS = 3
 """Value seeds judged for each drawn structure: drawing costs more than judging."""
 
 
+# A cell has its own limits of time and size. The deprecated members of the enumeration warn.
+_UNCHECKED = (
+    HealthCheck.too_slow,
+    HealthCheck.data_too_large,
+    HealthCheck.filter_too_much,
+    HealthCheck.large_base_example,
+)
+
+
 class _Fault(Exception):
     """Tells Hypothesis that the example fails."""
 
@@ -239,7 +248,7 @@ def _search(run: CellRun, seed: int, database: Path | None) -> None:
         deadline=None,
         database=None if database is None else DirectoryBasedExampleDatabase(database),
         phases=phases,
-        suppress_health_check=[*HealthCheck.__members__.values()],
+        suppress_health_check=_UNCHECKED,
         derandomize=False,
         report_multiple_bugs=False,
         print_blob=False,
