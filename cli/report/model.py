@@ -125,12 +125,8 @@ def build(result: Result, outcomes: Sequence[Outcome] = (), stale: Sequence[str]
     ended = status(result, stale)
     columns = tuple(sorted({(c.key.backend, c.key.mode) for c in result.cells}))
     doubts = weaknesses(result, stale)
-    if not outcomes:
-        missing = "no obligation was discharged for this state of the spec: assay prove"
-        doubts = (
-            *doubts,
-            Weakness("No proofs", "every claim below rests on tests alone", (missing,)),
-        )
+    evidence = tuple(_evidence(claim, result.cells, outcomes) for claim in CLAIMS)
+    doubts = (*doubts, *_proof_doubts(outcomes), *_bare(evidence))
     names = tuple(sorted(result.contracts))
     return Page(
         result=result,
@@ -140,7 +136,7 @@ def build(result: Result, outcomes: Sequence[Outcome] = (), stale: Sequence[str]
         columns=columns,
         rows=tuple(_rows(result.cells, columns, sentences)),
         causes=_causes(result.findings, sentences),
-        evidence=tuple(_evidence(claim, result.cells, outcomes) for claim in CLAIMS),
+        evidence=evidence,
         contracts=_contracts(result, names),
         contract_names=names,
         outcomes=tuple(outcomes),
@@ -218,6 +214,25 @@ def _evidence(claim: Claim, cells: Iterable[Cell], outcomes: Iterable[Outcome]) 
         entries.append(("refuted", f"by {', '.join(sorted(failed))}"))
     entries.sort(key=lambda entry: EVIDENCE.index(entry[0]))
     return Evidence(claim, tuple(entries))
+
+
+def _proof_doubts(outcomes: Sequence[Outcome]) -> Iterable[Weakness]:
+    """What weakens the proofs: none at all, some that did not succeed, some that could not fail."""
+    if not outcomes:
+        missing = "no obligation was discharged for this state of the spec: assay prove"
+        yield Weakness("No proofs", "every claim below rests on tests alone", (missing,))
+    failed = tuple(f"{o.id}: {o.status}, {o.detail}" for o in outcomes if not o.held)
+    if failed:
+        yield Weakness("Proofs that failed", "refuted or open: no evidence", failed)
+    blunt = tuple(f"{o.id}: {o.twin.text}" for o in outcomes if not o.twin.refuted)
+    if blunt:
+        yield Weakness("Twins not refuted", "a wrong statement was not told apart", blunt)
+
+
+def _bare(evidence: Iterable[Evidence]) -> Iterable[Weakness]:
+    bare = tuple(entry.claim.id for entry in evidence if not entry.entries)
+    if bare:
+        yield Weakness("No evidence", "claims that were neither proved nor tested here", bare)
 
 
 def _contracts(result: Result, names: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -115,6 +115,26 @@ def test_twin_that_was_not_refuted_is_said(sound: Result) -> None:
     assert "not refuted, so this obligation shows nothing" in page
 
 
+@pytest.mark.parametrize(
+    ("outcome", "title"),
+    [
+        (replace(PROVED, status="open", detail="timeout"), "Proofs that failed"),
+        (replace(PROVED, status="refuted", detail="n = 2"), "Proofs that failed"),
+        (replace(PROVED, twin=TwinOutcome("x", False, "")), "Twins not refuted"),
+    ],
+)
+def test_what_weakens_a_proof_is_a_doubt(sound: Result, outcome: Outcome, title: str) -> None:
+    assert title in [w.title for w in model.build(sound, (outcome,)).weaknesses]
+    assert title not in [w.title for w in model.build(sound, (PROVED,)).weaknesses]
+
+
+def test_claims_without_evidence_are_a_doubt(sound: Result) -> None:
+    (bare,) = [w for w in model.build(sound, (PROVED,)).weaknesses if w.title == "No evidence"]
+    assert "attention.prefix" in bare.entries
+    assert "attention.refines" not in bare.entries
+    assert "softmax.row_sum" not in bare.entries
+
+
 def test_evidence_is_ordered_and_never_calls_a_test_a_proof(faulty: Result) -> None:
     evidence = {
         e.claim.id: [word for word, _ in e.entries] for e in model.build(faulty, (PROVED,)).evidence
