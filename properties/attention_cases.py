@@ -60,6 +60,9 @@ class Wish:
 
 def draw_attention(draw: Draw, ctx: Context, wish: Wish) -> Case:
     """One attention case that fits the wish and the contract."""
+    if wish.empty == "none" and not wish.masked and draw(choice(True, False, False)):
+        # One rule at a time: kernels have fast paths for the plain calls.
+        wish = replace(wish, masks=False)
     heads, kv_heads = draw(choice(*_head_pairs(ctx, wish)))
     causal = _causal(draw, ctx, wish)
     batch = draw(choice(*[b for b in (1, 2, 3) if b >= wish.batch]))
@@ -86,7 +89,7 @@ def draw_attention(draw: Draw, ctx: Context, wish: Wish) -> Case:
         attributes["window"] = _window(draw, causal)
         # A query beyond the last key would see nothing through a window.
         dims["L"] = max(1, min(queries, keys - offset))
-    attributes |= _scale(draw, ctx, wish, width)
+    attributes |= _scale(draw, ctx, wish)
     mask = _mask(draw, ctx, wish) if wish.masks or wish.empty == "some" else None
     recipes = {name: draw(choice(*wish.recipes)) for name in ("q", "k", "v")}
     return Case(ctx.op.name, ctx.dtype, ctx.mode, draw(SEEDS), dims, attributes, recipes, mask)
@@ -134,11 +137,11 @@ def _window(draw: Draw, causal: bool) -> tuple[int | None, int | None]:
     return left, right
 
 
-def _scale(draw: Draw, ctx: Context, wish: Wish, width: int) -> dict[str, Any]:
+def _scale(draw: Draw, ctx: Context, wish: Wish) -> dict[str, Any]:
     if wish.scale == "default" or not ctx.takes("scale"):
         return {}
     if wish.scale == "any":
-        return {"scale": draw(choice(0.0, -1.0, 1.0 / np.sqrt(width), -0.25, 2.0, 2.0**-10))}
+        return {"scale": draw(choice(0.0, -1.0, -0.125, 0.0, 2.0, 2.0**-10))}
     given = draw(choice(None, None, 1.0, 0.5, 0.125))
     return {} if given is None else {"scale": given}
 

@@ -302,7 +302,12 @@ VALUES: tuple[Property, ...] = (
         every_dtype=True,
     ),
     Property(
-        "attention.scale", ("attention",), _drawn(Wish(scale="any")), refine, needs_keyword("scale")
+        "attention.scale",
+        ("attention",),
+        _drawn(Wish(scale="any")),
+        refine,
+        needs_keyword("scale"),
+        weight=2.5,
     ),
     Property(
         "attention.empty_row",

@@ -31,10 +31,10 @@ from assay.properties.shrink import cost, simplify_values
 from assay.spec.claims import claim
 
 KEPT_SCORES = 200
-FEWEST = 7
+FEWEST = 10
 """Structures drawn at least, but by properties whose examples are many calls each."""
 
-FILLS = 3
+FILLS = 2
 """Value seeds judged for each drawn structure: drawing costs more than judging."""
 
 
