@@ -31,10 +31,9 @@ Attention = Callable[..., np.ndarray]
 def _same(j: Any, seen: Any, text: str) -> Sequence[Premise]:
     """Keys and values of both sequences agree at j, if it is seen."""
     same = [
-        z3.Function(f"{a}{d}", z3.IntSort(), Opaque.sort())(j)
-        == z3.Function(f"{b}{d}", z3.IntSort(), Opaque.sort())(j)
-        for a, b, width in (("k", "K", 2), ("v", "V", 1))
-        for d in range(width)
+        z3.Function(f"{a}0", z3.IntSort(), Opaque.sort())(j)
+        == z3.Function(f"{b}0", z3.IntSort(), Opaque.sort())(j)
+        for a, b in (("k", "K"), ("v", "V"))
     ]
     agree = rf"{text} \Rightarrow k_j = k'_j,\; v_j = v'_j"
     return [Premise(agree, z3.Implies(seen, z3.And(*same)))]
@@ -42,16 +41,16 @@ def _same(j: Any, seen: Any, text: str) -> Sequence[Premise]:
 
 def _two_runs(axis: Axis, mask: np.ndarray, given: Pointwise, **names: Any) -> Iterator[Query]:
     """One query over keys k and over keys K, which agree as ``given``: the rows are the same."""
-    q = variables("q", 1, 2, Opaque)
+    q = variables("q", 1, 1, Opaque)
 
     def run(k: str, v: str) -> np.ndarray:
-        return attention(q, stretch(axis, k, 2), stretch(axis, v), mask=mask)
+        return attention(q, stretch(axis, k), stretch(axis, v), mask=mask)
 
     one, first = axis.record(partial(run, "k", "v"))
     two, second = axis.record(partial(run, "K", "V"))
     # Key 2 and later ones differ.
-    witness = {n: _before_two(s) for n, s in (("k0", 1), ("k1", 2), ("v0", 3))}
-    witness |= {n: _before_two(s, 50) for n, s in (("K0", 1), ("K1", 2), ("V0", 3))} | names
+    witness = {n: _before_two(s) for n, s in (("k0", 1), ("v0", 3))}
+    witness |= {n: _before_two(s, 50) for n, s in (("K0", 1), ("V0", 3))} | names
     queries, lemmas = agreement(axis, first, second, given, witness=witness)
     yield from queries
     yield general("the row", one.flat[0].term == two.flat[0].term, lemmas, axis, **witness)
@@ -87,7 +86,7 @@ def _before_two(slope: int, later: int = 0) -> Callable[[int], int]:
 
 def _later_queries(axis: Axis) -> Iterator[Query]:
     """A row of a run of two is the row run alone: the other query does not take part."""
-    q, k, v = variables("q", 2, 2, Opaque), stretch(axis, "k", 2), stretch(axis, "v")
+    q, k, v = variables("q", 2, 1, Opaque), stretch(axis, "k"), stretch(axis, "v")
     masks = [causal_row(axis, i, OFFSET) for i in (ROW, ROW + 1)]
     both = attention(q, k, v, mask=np.concatenate(masks, axis=2))
     alone = attention(q[:, :, :1], k, v, mask=masks[0])
@@ -111,7 +110,7 @@ def future_zero_of(visible: Callable[..., Any]) -> Iterator[Query]:
 def offset() -> Iterator[Query]:
     """Row i of a chunk at offset o is row o + i of the full run."""
     axis = Axis("S", Opaque)
-    q, k, v = variables("q", 1, 2, Opaque), stretch(axis, "k", 2), stretch(axis, "v")
+    q, k, v = variables("q", 1, 1, Opaque), stretch(axis, "k"), stretch(axis, "v")
 
     def run(i: Any, o: Any) -> np.ndarray:
         return attention(q, k, v, mask=causal_row(axis, i, o))
@@ -135,8 +134,8 @@ def gqa_map(f: Attention, sizes: tuple[tuple[int, int], ...]) -> Iterator[Query]
     """Head h of grouped attention is attention with key/value head h // (H / Hkv)."""
     for heads, shared in sizes:
         axis = Axis("S", Opaque)
-        q = np.concatenate([variables(f"q{h}_", 1, 2, Opaque) for h in range(heads)], axis=1)
-        k = np.concatenate([stretch(axis, f"k{g}_", 2) for g in range(shared)], axis=1)
+        q = np.concatenate([variables(f"q{h}_", 1, 1, Opaque) for h in range(heads)], axis=1)
+        k = np.concatenate([stretch(axis, f"k{g}_") for g in range(shared)], axis=1)
         v = np.concatenate([stretch(axis, f"v{g}_") for g in range(shared)], axis=1)
         mask = as_mask([axis.mask("a")])
         together = f(q, k, v, mask=mask)
@@ -151,7 +150,7 @@ def gqa_map(f: Attention, sizes: tuple[tuple[int, int], ...]) -> Iterator[Query]
 def token_equivariant(f: Attention) -> Iterator[Query]:
     """Permuted queries give permuted rows: each row is what its query gives alone."""
     axis = Axis("S", Opaque)
-    q, k, v = variables("q", 3, 2, Opaque), stretch(axis, "k", 2), stretch(axis, "v")
+    q, k, v = variables("q", 3, 1, Opaque), stretch(axis, "k"), stretch(axis, "v")
     some = Premise("n > 0", axis.length > 0)
     rows = f(q, k, v)
     for order in itertools.permutations(range(3)):
@@ -203,6 +202,11 @@ OFF_BY_ONE = mutant(causal_visible, "return j <= offset + i", "return j <= offse
 MODULO = rebound(attention, expand_kv=lambda x, heads: x[:, [h % x.shape[1] for h in range(heads)]])
 UNMASKED_BACKWARD = mutant(attention_backward, "allowed = visible(", "allowed = True | visible(")
 POLARITY = mutant(attention, "allowed = visible(", "allowed = True ^ visible(")
+ROWS = (
+    *ORDER,
+    "every query row, head, batch entry and value column is computed alike (numpy is elementwise)",
+    "a query and a key are opaque, and so is their product: it may be a dot product of any width",
+)
 SIZES = ((1, 1), (2, 1), (2, 2), (3, 1), (4, 2))
 
 OBLIGATIONS: tuple[Obligation, ...] = (
@@ -216,7 +220,7 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         "z3",
         future_zero,
         Twin("the row also sees the next key", partial(future_zero_of, OFF_BY_ONE)),
-        ORDER,
+        ROWS,
     ),
     Obligation(
         "attention.blocked_independent/any-arithmetic",
@@ -227,7 +231,7 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         "z3",
         blocked_independent,
         Twin("the mask is read the other way round", partial(blocked_of, POLARITY)),
-        ORDER,
+        ROWS,
     ),
     Obligation(
         "attention.offset/any-arithmetic",
@@ -238,7 +242,7 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         "z3",
         offset,
         Twin("the offset of the chunk is dropped", partial(offset_of, 0)),
-        ORDER,
+        ROWS,
     ),
     Obligation(
         "attention.gqa_map/any-arithmetic",
@@ -249,7 +253,7 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         "z3",
         partial(gqa_map, attention, SIZES),
         Twin("value head h % Hkv", partial(gqa_map, MODULO, ((4, 2),))),
-        ORDER,
+        ROWS,
     ),
     Obligation(
         "attention.token_equivariant/any-arithmetic",
@@ -260,7 +264,7 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         "z3",
         partial(token_equivariant, attention),
         Twin("the mask is causal", token_equivariant_causal),
-        ORDER,
+        ROWS,
     ),
     Obligation(
         "attention.grad_blocked_zero/any-arithmetic",

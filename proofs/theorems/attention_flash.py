@@ -15,9 +15,9 @@ from assay.proofs.mutants import mutant, rebound
 from assay.proofs.obligation import Case, Obligation, Query, Twin
 from assay.proofs.scalars.rationals import array
 from assay.proofs.scalars.stretches import Axis, Stretch
+from assay.proofs.theorems.attention_reals import ROWS
 from assay.proofs.theorems.sequences import as_mask, stretch, variables
 from assay.proofs.theorems.softmax_online import FORGETFUL, Block, finishes, starts, steps
-from assay.proofs.theorems.softmax_reals import SUMS
 from assay.spec.attention import attention, attention_scores, flash_attention
 from assay.spec.online import online_attend, online_merge, online_start, online_step
 
@@ -127,7 +127,7 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         "z3",
         induction,
         Twin("the mass is not rescaled when the maximum moves", partial(tiled, FORGETFUL_FLASH)),
-        (*SUMS, "a sum over a concatenation is the sum of the sums"),
+        (*ROWS, "a sum over a concatenation is the sum of the sums"),
     ),
     Obligation(
         "attention.flash_equals_direct/exact",

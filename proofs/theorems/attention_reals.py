@@ -235,12 +235,18 @@ FALSY = rebound(
 )
 
 
+ROWS = (
+    *SUMS,
+    "every query row, head, batch entry and value column is computed alike (numpy is elementwise)",
+)
+
+
 def proved(
     claim: str, variant: str, statement: str, generality: str, body: Body, twin: Twin
 ) -> Obligation:
     """An obligation about every size, over the reals."""
     return Obligation(
-        f"{claim}/{variant}", claim, statement, generality, "proved", "z3", body, twin, SUMS
+        f"{claim}/{variant}", claim, statement, generality, "proved", "z3", body, twin, ROWS
     )
 
 
@@ -262,13 +268,16 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         linear_in_v,
         Twin("1 is added to the output", partial(linear_of, AFFINE)),
     ),
-    proved(
+    Obligation(
+        "attention.value_mass/reals",
         "attention.value_mass",
-        "reals",
         r"\sum_j \bar v_j = \sum_i \bar o_i",
         "two queries, any number of keys, any masks that allow each query a key",
+        "bounded",
+        "z3",
         value_mass,
         Twin("a query need not see a key", partial(value_mass_of, False)),
+        ROWS,
     ),
     proved(
         "attention.scale",

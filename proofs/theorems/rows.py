@@ -26,11 +26,6 @@ def condition(name: str) -> Condition:
     return Condition(z3.Bool(name))
 
 
-def implies(a: Any, b: Any) -> z3.BoolRef:
-    """a implies b."""
-    return z3.Implies(a, b)
-
-
 def inside(axis: Axis, j: Any = J) -> Premise:
     """j is an index of the axis."""
     return Premise(rf"0 \le j < {axis.length}", z3.And(j >= 0, j < axis.length), "definition")
