@@ -39,7 +39,8 @@ def sizes(blocks: tuple[int, ...], largest: int) -> st.SearchStrategy[int]:
     return st.sampled_from(small * weight + hard)
 
 
-@lru_cache(maxsize=64)
+# typed: else 0 and False, which are equal, would share one entry.
+@lru_cache(maxsize=64, typed=True)
 def choice(*options: Any) -> st.SearchStrategy[Any]:
     """One of the options, the first being the simplest."""
     return st.sampled_from(options)
