@@ -14,6 +14,7 @@ from assay.properties.context import context_of
 from assay.properties.profiles import PROFILES
 from assay.properties.properties import find
 from assay.properties.results import CellKey
+from assay.properties.trial import Bench
 from assay.spec.ops import op
 from benchmarks.figure import Figure, Section, megabytes
 from benchmarks.processes import descendants, peak_bytes, resident_bytes
@@ -34,7 +35,7 @@ def measure() -> Section:
         profile = replace(PROFILES["quick"], examples=ROUND // 2, cell_seconds=600.0)
         examples, others = 0, [os.getpid()]
         for seed in range(ROUNDS):
-            cell = run_cell(find(PROPERTY), ctx, session, profile, key, BACKEND, seed, None)
+            cell = run_cell(Bench(find(PROPERTY), ctx, session), profile, key, BACKEND, seed, None)
             others = [pid for pid in descendants() if pid != os.getpid()]
             sizes.append((resident_bytes(), max(map(resident_bytes, others))))
             examples += cell.examples if seed else 0

@@ -47,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     status = 0
     for name in chosen:
         print(f"\n== {name} ({BENCHMARKS[name][1]})", flush=True)
+        load = f"load {os.getloadavg()[0]:.1f} before it began"
         done = subprocess.run(
             [sys.executable, "-c", ONE, BENCHMARKS[name][0]],
             stdout=subprocess.PIPE,
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             continue
         title, _, body = done.stdout.partition("\n")
         print(body)
-        _keep(title, f"{today()}, {machine}\n\n{body.strip()}\n")
+        _keep(title, f"{today()}, {machine}; {load}\n\n{body.strip()}\n")
     return status
 
 

@@ -17,6 +17,7 @@ from assay.properties.context import Context, context_of
 from assay.properties.profiles import PROFILES
 from assay.properties.properties import find
 from assay.properties.results import Cell, CellKey
+from assay.properties.trial import Bench
 from assay.spec.ops import op
 from benchmarks.figure import Figure, Section
 from benchmarks.processes import cpu_seconds
@@ -79,7 +80,7 @@ def _run(*, isolate: bool) -> tuple[float, list[Call], Context]:
 
 def _cell(ctx: Context, session: Session, seed: int) -> Cell:
     key = CellKey(BACKEND, PROPERTY, "float32", "default", "attention")
-    return run_cell(find(PROPERTY), ctx, session, PROFILE, key, BACKEND, seed, None)
+    return run_cell(Bench(find(PROPERTY), ctx, session), PROFILE, key, BACKEND, seed, None)
 
 
 def _oracle(call: Call, ctx: Context) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from assay.impl.loading import resolve
-from assay.impl.session import open_session
+from assay.impl.session import Session, open_session
 from assay.properties.executor import LocalExecutor
 from assay.properties.plan import Selection, cells
 from assay.properties.profiles import Profile
@@ -27,6 +27,10 @@ def examine(
     selection = Selection(
         None, None if claims is None else tuple(claims), None if dtypes is None else tuple(dtypes)
     )
-    with open_session(resolve(target), isolate=isolated, timeout=profile.timeout) as session:
+
+    def fresh() -> Session:
+        return open_session(resolve(target), isolate=isolated, timeout=profile.timeout)
+
+    with fresh() as session:
         keys = cells(session.description, selection, profile)
-        yield from LocalExecutor(session).run([(key, profile, seed) for key in keys], None)
+        yield from LocalExecutor(session, fresh).run(keys, profile, seed, None)
