@@ -297,8 +297,7 @@ def run_backend(
         plan = cells(description, selection, chosen)
         stop = None if chosen.total_seconds is None else time.monotonic() + chosen.total_seconds
         began = time.monotonic()
-        executor: Any = LocalExecutor(session)
-        found = tuple(executor.run([(key, chosen, seed) for key in plan], stop))
+        found = tuple(LocalExecutor(session).run(plan, chosen, seed, stop))
     name = description.contract.name
     return Result(
         campaign="",

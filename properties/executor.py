@@ -6,9 +6,10 @@ import multiprocessing
 import os
 import signal
 import time
+import traceback
 import warnings
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from assay.properties.context import context_of
 from assay.properties.profiles import Profile
 from assay.properties.properties import find
 from assay.properties.results import Cell, CellKey
+from assay.properties.trial import Bench
 from assay.spec.ops import op
 
 OPEN_SESSIONS = 4
@@ -43,6 +45,10 @@ class Job:
     isolate: bool
     database: str | None
 
+    def open(self) -> Session:
+        """A session of the backend in which nothing has been called yet."""
+        return open_session(self.target, isolate=self.isolate, timeout=self.profile.timeout)
+
 
 class _Sessions:
     """The open sessions of this process, the least recently used closed first."""
@@ -53,7 +59,7 @@ class _Sessions:
     def get(self, job: Job) -> Session:
         session = self._open.pop(job.target, None)
         if session is None:
-            session = open_session(job.target, isolate=job.isolate, timeout=job.profile.timeout)
+            session = job.open()
         self._open[job.target] = session
         while len(self._open) > OPEN_SESSIONS:
             self._open.popitem(last=False)[1].close()
@@ -87,16 +93,21 @@ def _one_blas_thread() -> Iterator[None]:
 
 
 def run_job(job: Job) -> Cell:
-    """Run one cell in this process."""
-    return _cell(job.key, _SESSIONS.get(job), job.profile, job.target.text, job.seed, job.database)
+    """Run one cell in this process. A fault of assay's own costs this cell its verdict, no more."""
+    try:
+        session = _SESSIONS.get(job)
+        bench = _bench(job.key, session, job.open)
+        path = None if job.database is None else Path(job.database)
+        return run_cell(bench, job.profile, job.key, job.target.text, job.seed, path)
+    except Exception as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        reason = f"internal error: {error!r} at {Path(where.filename).name}:{where.lineno}"
+        return Cell(job.key, find(job.key.property).claim, "inconclusive", reason=reason)
 
 
-def _cell(
-    key: CellKey, session: Session, profile: Profile, target: str, seed: int, database: str | None
-) -> Cell:
+def _bench(key: CellKey, session: Session, fresh: Callable[[], Session] | None) -> Bench:
     ctx = context_of(op(key.op), session.description, key.dtype, key.mode)
-    path = None if database is None else Path(database)
-    return run_cell(find(key.property), ctx, session, profile, key, target, seed, path)
+    return Bench(find(key.property), ctx, session, fresh)
 
 
 class PoolExecutor:
@@ -171,16 +182,17 @@ class PoolExecutor:
 
 
 class LocalExecutor:
-    """Cells in this process, on one session."""
+    """Cells in this process, on one session. ``fresh`` opens another one of the same backend."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, session: Session, fresh: Callable[[], Session] | None = None) -> None:
+        self._session, self._fresh = session, fresh
 
     def run(
-        self, jobs: Sequence[tuple[CellKey, Profile, int]], stop: float | None
+        self, keys: Sequence[CellKey], profile: Profile, seed: int, stop: float | None
     ) -> Iterator[Cell]:
         """Cells in turn. None is started after ``stop``."""
-        for key, profile, seed in jobs:
+        for key in keys:
             if stop is not None and time.monotonic() >= stop:
                 return
-            yield _cell(key, self._session, profile, key.backend, seed, None)
+            bench = _bench(key, self._session, self._fresh)
+            yield run_cell(bench, profile, key, key.backend, seed, None)

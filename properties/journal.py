@@ -57,17 +57,26 @@ class Journal:
                 "run `assay run TARGET` first"
             )
         with self._errors():
-            directory.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(self.path, timeout=30.0)
-            self._prepare()
+            if create:
+                directory.mkdir(parents=True, exist_ok=True)
+                self._db = sqlite3.connect(self.path, timeout=30.0)
+            else:
+                # A report must be readable where nothing can be written, such as on a full disk.
+                uri = f"{self.path.absolute().as_uri()}?mode=ro"
+                self._db = sqlite3.connect(uri, timeout=30.0, uri=True)
+            self._check_version()
+            if create:
+                self._prepare()
 
-    def _prepare(self) -> None:
+    def _check_version(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version not in (0, SCHEMA):
             raise JournalError(
                 f"{self.path} has schema version {version!r}, this assay reads {SCHEMA}; "
                 "move the file away to start a new one"
             )
+
+    def _prepare(self) -> None:
         with self._db:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.executescript(_TABLES)

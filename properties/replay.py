@@ -1,53 +1,43 @@
-"""Replaying a finding: the same case, built again by the same property, on the backend as it is
-now.
-"""
+"""Replaying a finding: the same case, built again by the same property, on the backend of today."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from assay.impl.loading import resolve
-from assay.impl.session import Session, open_session
+from assay.impl.loading import Target, resolve
+from assay.impl.session import open_session
 from assay.properties.case import Case, Materials
-from assay.properties.cell import CellRun, attempt, describe
-from assay.properties.context import Context, context_of
+from assay.properties.context import context_of
 from assay.properties.experiment import Experiment
+from assay.properties.finding import describe
 from assay.properties.profiles import PROFILES
 from assay.properties.properties import find
 from assay.properties.results import Finding
+from assay.properties.trial import Bench
 from assay.spec.ops import op
 
-
-def _context(finding: Finding, session: Session) -> Context:
-    return context_of(
-        op(finding.cell.op), session.description, finding.cell.dtype, finding.cell.mode
-    )
+TIMEOUT = PROFILES["quick"].timeout
 
 
-def _session(finding: Finding, isolate: bool) -> Session:
-    return open_session(
-        resolve(finding.target, op=finding.cell.op),
-        isolate=isolate,
-        timeout=PROFILES["quick"].timeout,
-    )
+def _target(finding: Finding) -> Target:
+    return resolve(finding.target, op=finding.cell.op, device=finding.device or None)
 
 
 def rebuild(finding: Finding) -> Experiment:
     """The experiment of a finding: its calls and what must hold of them."""
-    case = Case.from_json(finding.case)
-    with _session(finding, isolate=True) as session:
-        return find(finding.cell.property).build(case, _context(finding, session), Materials(case))
+    case, key = Case.from_json(finding.case), finding.cell
+    with open_session(_target(finding), timeout=TIMEOUT) as session:
+        ctx = context_of(op(key.op), session.description, key.dtype, key.mode)
+        return find(key.property).build(case, ctx, Materials(case))
 
 
 def replay(finding: Finding, *, isolate: bool = True) -> Finding | None:
-    """Run a finding's case again: the finding as it shows now, or None when it does not show any
-    more.
-    """
-    prop, case = find(finding.cell.property), Case.from_json(finding.case)
-    with _session(finding, isolate) as session:
-        ctx = _context(finding, session)
-        trial = attempt(prop, ctx, session, case)
+    """Run a finding's case again: the finding as it shows now, or None when it shows no more."""
+    key = finding.cell
+    with open_session(_target(finding), isolate=isolate, timeout=TIMEOUT) as session:
+        ctx = context_of(op(key.op), session.description, key.dtype, key.mode)
+        bench = Bench(find(key.property), ctx, session)
+        trial = bench.attempt(Case.from_json(finding.case))
         if not trial.failed:
             return None
-        run = CellRun(prop, ctx, session, PROFILES["quick"], finding.cell, finding.target)
-        return replace(describe(run, trial, True, 0.0), id=finding.id)
+        return replace(describe(key, finding.target, bench, trial), id=finding.id)

@@ -43,7 +43,7 @@ class Finding:
     """A violated, crashed or hung cell with its smallest known case.
 
     id        8 hex digits, stable for the same cell, claim and case
-    target    text that loads the backend again
+    target    text that loads the backend again, on ``device`` where one was asked for
     message   "out[0,1,3]=0.412, should be 0.398 (error 31 x bound)"
     case      the shrunk case, as JSON
     summary   the case in a few words: "T=5 offset=1"
@@ -71,6 +71,7 @@ class Finding:
     seconds: float = 0.0
     shrink_seconds: float = 0.0
     known: str = ""
+    device: str = ""
     trace: str = ""
 
 
