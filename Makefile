@@ -28,7 +28,7 @@ campaign: $(VENV)/.installed
 	$(BIN)/assay run --all --profile quick --known known.toml $(RUN) || status=$$?; \
 	case $$status in 0|1|3) ;; *) exit $$status ;; esac; \
 	$(BIN)/assay prove || { proved=$$?; [ $$status -ne 0 ] || status=$$proved; }; \
-	$(BIN)/assay report --html .assay/report.html; \
+	$(BIN)/assay report --known known.toml --html .assay/report.html; \
 	exit $$status
 
 test: $(VENV)/.installed-dev

@@ -23,6 +23,10 @@ from assay.properties.results import CellKey
 from assay.properties.trial import Bench, Trial
 
 KEPT_SCORES = 200
+
+TELLING = 16
+"""Sum of the sizes from which on a failing case tells a factor, a tile or a row from a chance."""
+
 FEWEST = 10
 """Structures drawn at least, but by properties whose examples are many calls each."""
 
@@ -94,17 +98,16 @@ class Search:
                 hypothesis.reject()
 
     def _leave(self, case: Case) -> None:
-        """Let Hypothesis shrink, unless the very first and simplest case fails: that one is small
-        already.
+        """Let Hypothesis shrink, unless the very first and simplest case fails: that one is small.
 
-        Then one more is looked for, which need not be small: it says more of the cause.
+        Then others are looked for until one is large enough to say more of the cause.
         """
         if self.structures == 1 and max(case.dims.values(), default=0) <= 2:
             self.simplest_fails = True
-        elif self.simplest_fails:
-            raise _Enough
-        else:
+        elif not self.simplest_fails:
             raise _Fault
+        elif sum(case.dims.values()) >= TELLING:
+            raise _Enough
 
     def _rejudge(self, trial: Trial) -> None:
         """Now and then, test what the example was judged by. A wrong oracle ends the cell."""

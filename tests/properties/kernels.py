@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -47,15 +48,29 @@ class Slow(Sound):
 
 
 class Flaky(Sound):
-    """Wrong the first time in each process only."""
+    """Wrong in the first call of all, which a file beside this one remembers."""
 
     contract = Contract(name="flaky", gradients=False)
-    calls = 0
 
     @implements("masked_softmax")
     def softmax(self, scores: np.ndarray) -> np.ndarray:
-        type(self).calls += 1
-        return np.asarray(Sound.softmax(self, scores) * np.float32(2 if self.calls == 1 else 1))
+        called = Path(__file__).with_suffix(".called")
+        first = not called.exists()
+        called.touch()
+        return np.asarray(Sound.softmax(self, scores) * np.float32(2 if first else 1))
+
+
+class Memo(Sound):
+    """Remembers its results by shape."""
+
+    contract = Contract(name="memo", gradients=False)
+
+    def __init__(self) -> None:
+        self.results: dict[tuple[int, ...], np.ndarray] = {}
+
+    @implements("masked_softmax")
+    def softmax(self, scores: np.ndarray) -> np.ndarray:
+        return self.results.setdefault(scores.shape, Sound.softmax(self, scores)).copy()
 
 
 def plain_softmax(scores: np.ndarray) -> np.ndarray:

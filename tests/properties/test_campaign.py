@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 import assay
-from assay.impl.loading import TargetError
+from assay.impl.loading import TargetError, resolve
 from assay.properties.campaign import (
     Done,
     Event,
@@ -24,8 +25,11 @@ from assay.properties.campaign import (
     run_backend,
     run_campaign,
 )
+from assay.properties.executor import Job, run_job
 from assay.properties.journal import Journal, JournalError
+from assay.properties.profiles import PROFILES
 from assay.properties.replay import replay
+from assay.properties.results import CellKey
 from tests.properties import kernels
 
 FILE = str(Path(__file__).with_name("kernels.py"))
@@ -76,7 +80,11 @@ def test_a_process_that_dies_is_a_crash_with_its_case(tmp_path: Path) -> None:
 
 
 def test_a_fault_that_does_not_show_again_is_flaky(tmp_path: Path) -> None:
-    result = run_campaign(_options(tmp_path, "Flaky", claims=("softmax.refines",)))
+    copy = shutil.copy(FILE, tmp_path)
+
+    result = run_campaign(
+        Options((f"{copy}:Flaky",), claims=("softmax.refines",), jobs=1, directory=tmp_path)
+    )
 
     assert [f.verdict for f in result.findings] == ["flaky"]
 
@@ -245,3 +253,30 @@ def test_run_takes_text_as_the_command_line_does(tmp_path: Path) -> None:
 
     assert result.finished
     assert result.findings == ()
+
+
+def test_a_kernel_that_keeps_state_is_found_by_a_case_that_shows_it_alone(tmp_path: Path) -> None:
+    claims = ("hygiene.call_order_independent", "softmax.refines")
+    result = run_campaign(_options(tmp_path, "Memo", claims=claims))
+
+    shown = {f.cell.property: f for f in result.findings}
+    assert shown["hygiene.call_order_independent"].verdict == "violated"
+    assert replay(shown["hygiene.call_order_independent"]) is not None
+    if "softmax.refines" in shown:
+        assert shown["softmax.refines"].verdict == "flaky"
+        assert "after other calls" in shown["softmax.refines"].hint
+
+
+def test_a_fault_of_the_judge_costs_one_cell_its_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError("a fault of assay's own")
+
+    monkeypatch.setattr("assay.properties.executor.run_cell", broken)
+    target = resolve(f"{FILE}:Sound")
+    key = CellKey("sound", "softmax.refines", "float32", "default", "masked_softmax")
+    cell = run_job(Job(key, target, PROFILES["quick"], 0, False, None))
+
+    assert cell.verdict == "inconclusive"
+    assert "ZeroDivisionError" in cell.reason
