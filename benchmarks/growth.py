@@ -40,9 +40,10 @@ def measure() -> Section:
             sizes.append((resident_bytes(), max(map(resident_bytes, others))))
             examples += cell.examples if seed else 0
         worker = max(map(peak_bytes, others))
-    (own, other), (own_end, other_end) = sizes[0], sizes[-1]
+    (own, other), (half, _), (end, other_end) = sizes[0], sizes[ROUNDS // 2], sizes[-1]
     figures = (
-        Figure("growth of the drawing process", megabytes(own_end - own), "none"),
+        Figure("growth of the drawing process", megabytes(end - own), "none"),
+        Figure("of that in the second half", megabytes(end - half), "none"),
         Figure("growth of the worker", megabytes(other_end - other), "none"),
         Figure("peak of the drawing process", megabytes(peak_bytes(os.getpid())), "1500 MB"),
         Figure("peak of the worker", megabytes(worker)),
