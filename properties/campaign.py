@@ -230,11 +230,21 @@ def _job(
     return Job(
         key=key,
         target=described[key.backend][0],
-        profile=profile,
+        profile=_share(key, described, profile),
         seed=int.from_bytes(own[:8], "big"),
         isolate=options.isolate,
         database=str((options.directory / "examples").absolute()),
     )
+
+
+def _share(
+    key: CellKey, described: dict[str, tuple[Target, Description]], profile: Profile
+) -> Profile:
+    """Half the examples for dtypes after the first, where a profile only samples those."""
+    first = described[key.backend][1].contract.dtypes[0]
+    if profile.every_dtype or key.dtype == first:
+        return profile
+    return replace(profile, examples=profile.examples // 2)
 
 
 def _run(

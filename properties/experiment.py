@@ -60,6 +60,14 @@ class Same:
 
 
 @dataclass(frozen=True)
+class Distinct:
+    """subject differs from other somewhere: what is due differs by more than the bounds of both."""
+
+    subject: Subject
+    other: Subject
+
+
+@dataclass(frozen=True)
 class Combined:
     """|sum of coefficient * subject| <= bound elementwise: a linear relation between replies."""
 
@@ -124,7 +132,9 @@ class Clean:
     wanted: tuple[str, ...] = ()
 
 
-Expectation = Close | Same | Combined | Loud | Between | Shaped | Finite | Rejected | Clean
+Expectation = (
+    Close | Same | Distinct | Combined | Loud | Between | Shaped | Finite | Rejected | Clean
+)
 
 
 @dataclass(frozen=True)

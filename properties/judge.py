@@ -13,6 +13,7 @@ from assay.properties.experiment import (
     Clean,
     Close,
     Combined,
+    Distinct,
     Expectation,
     Experiment,
     Finite,
@@ -100,6 +101,16 @@ def _judge_one(bench: _Bench, index: int, expectation: Expectation, experiment: 
             _close(bench, index, subject, want, bound, loud=True)
         case Same(subject, other, bound):
             _same(bench, index, subject, other, bound)
+        case Distinct(subject, other):
+            bench.checked += 1
+            got, stale = _read(bench, index, subject), _read(bench, index, other)
+            if got is not None and stale is not None and np.array_equal(got, stale, equal_nan=True):
+                _violate(
+                    bench,
+                    index,
+                    f"{_name(subject)} of call {subject.call} has the bits of call {other.call}, "
+                    "whose inputs are others",
+                )
         case Combined(terms, bound):
             parts = [(c, _read(bench, index, s)) for c, s in terms]
             if all(a is not None for _, a in parts):

@@ -10,8 +10,10 @@ A ``known.toml`` holds one table for each fault::
     reason = "causal with scale <= 0 is NaN on the CPU flash path"
     versions = { torch = "2.13.*" }       # optional: only there is it expected
     link = "https://..."                  # optional, like reproducer
+    rare = true                           # optional: not found in every run
 
-An entry is strict: when its cells ran and none failed, it is stale and must be taken out.
+An entry is strict: when its cells ran and none failed, it is stale and must be taken out. A rare
+one is not: that chance did not draw it says nothing.
 """
 
 from __future__ import annotations
@@ -47,6 +49,7 @@ class Entry:
     versions: Mapping[str, str] = field(default_factory=dict)
     link: str = ""
     reproducer: str = ""
+    rare: bool = False
 
     def covers(self, cell: Cell) -> bool:
         """Whether this cell is one that the entry speaks of."""
@@ -125,7 +128,9 @@ def _stale(entry: Entry, result: Result) -> bool:
     """Whether the fault is gone: its cells ran to an end here, and none failed."""
     verdicts = {cell.verdict for cell in result.cells if entry.covers(cell)}
     undecided = verdicts & (BAD | {"inconclusive"})
-    return entry.applies(result.versions) and "held" in verdicts and not undecided
+    return (
+        not entry.rare and entry.applies(result.versions) and "held" in verdicts and not undecided
+    )
 
 
 def _entry(where: str, table: Mapping[str, Any]) -> Entry:
@@ -136,10 +141,14 @@ def _entry(where: str, table: Mapping[str, Any]) -> Entry:
     if missing:
         raise KnownError(f"{where}: {missing!r} must be given and not be empty")
     for key, value in table.items():
-        texts = value.values() if key == "versions" and isinstance(value, dict) else (value,)
-        if (key == "versions") != isinstance(value, dict) or not all(
-            isinstance(t, str) for t in texts
-        ):
-            wanted = "a table of package = glob" if key == "versions" else "text"
-            raise KnownError(f"{where}: {key}={value!r} must be {wanted}")
+        if not _fits(key, value):
+            wanted = {"versions": "a table of package = glob", "rare": "true or false"}
+            raise KnownError(f"{where}: {key}={value!r} must be {wanted.get(key, 'text')}")
     return Entry(**table)
+
+
+def _fits(key: str, value: Any) -> bool:
+    """Whether a value is of its key's kind."""
+    if key == "versions":
+        return isinstance(value, dict) and all(isinstance(glob, str) for glob in value.values())
+    return isinstance(value, bool if key == "rare" else str)

@@ -34,7 +34,7 @@ PROFILES: dict[str, Profile] = {
     p.name: p
     for p in (
         Profile(
-            "quick", "a first verdict within a minute", 40, 2.0, 110.0, 3.0, 5.0, every_dtype=False
+            "quick", "a first verdict within a minute", 30, 2.0, 240.0, 3.0, 5.0, every_dtype=False
         ),
         Profile(
             "ci",

@@ -27,6 +27,7 @@ from assay.properties.experiment import (
     Clean,
     Close,
     Combined,
+    Distinct,
     Expectation,
     Experiment,
     Finite,
@@ -296,6 +297,12 @@ def _check(expectation: Expectation, description: Description) -> list[str]:
         case Same(subject, other, bound):
             limit = "0.0" if bound is None else literal(bound)
             return _lines("close", _label(subject), _part(subject), _part(other), limit)
+        case Distinct(subject, other):
+            message = f"{subject.name} of call {subject.call} has the bits of call {other.call}"
+            return [
+                f"if np.array_equal({_part(subject)}, {_part(other)}, equal_nan=True):",
+                f"    fail({message!r})",
+            ]
         case Combined(terms, bound):
             total = " + ".join(f"{factor!r} * {_part(subject)}" for factor, subject in terms)
             return [

@@ -202,4 +202,5 @@ def search(run: Search, seed: int, database: Path | None) -> None:
 
 def _structures(profile: Profile, prop: Property) -> int:
     """How many structures to draw: a share of the profile's examples, and at least a few."""
-    return max(FEWEST if prop.weight >= 0.2 else 3, round(profile.examples * prop.weight / FILLS))
+    fewest = FEWEST if prop.weight >= 0.2 else round(prop.weight * 20)
+    return max(fewest, round(profile.examples * prop.weight / FILLS))

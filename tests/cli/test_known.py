@@ -139,3 +139,8 @@ def test_entry_is_stale_only_when_its_cells_ran_and_none_failed(
 def test_entry_for_another_version_is_not_stale(sound: Result) -> None:
     entry = replace(ENTRY, versions={"torch": "1.*"})
     assert apply(Known((entry,)), result_with(sound, "held"))[1] == ()
+
+
+def test_a_rare_entry_is_never_stale(sound: Result) -> None:
+    entry = replace(ENTRY, rare=True)
+    assert apply(Known((entry,)), result_with(sound, "held"))[1] == ()

@@ -21,6 +21,7 @@ from assay.properties.experiment import (
     Clean,
     Close,
     Combined,
+    Distinct,
     Expectation,
     Experiment,
     Finite,
@@ -115,6 +116,11 @@ FAULTS: dict[str, tuple[str, tuple[Call, ...], Expectation | None]] = {
             np.ones((1, 1, 1)),
             np.full((1, 1, 1), 1e-6),
         ),
+    ),
+    "distinct": (
+        "MEMO.append(scores * 0 + 0.5); return MEMO[0].copy()",
+        (call(), call(inputs={"scores": X + 1})),
+        Distinct(replace(OUT, call=1), OUT),
     ),
     "combined": (
         "return scores",

@@ -11,6 +11,7 @@ from assay.properties.experiment import (
     Clean,
     Close,
     Combined,
+    Distinct,
     Expectation,
     Experiment,
     Finite,
@@ -101,6 +102,13 @@ def test_same_compares_bits_or_within_a_bound_and_notes_which() -> None:
     judgement = _judge(Same(OUT, Subject(1, "out"), np.ones(3)), X, near)
     assert judgement.violations == ()
     assert not judgement.bitwise
+
+
+def test_distinct_outputs_must_differ_somewhere() -> None:
+    distinct = Distinct(Subject(1, "out"), OUT)
+
+    assert _holds(distinct, X, X + np.array([0.0, 0.0, 1e-12]))
+    assert "has the bits of call 0" in _judge(distinct, X, X).violations[0].message
 
 
 def test_a_part_or_a_sum_of_an_array_can_be_the_subject() -> None:
