@@ -242,7 +242,7 @@ def _share(
 ) -> Profile:
     """Half the examples for dtypes after the first, where a profile only samples those."""
     first = described[key.backend][1].contract.dtypes[0]
-    if profile.every_dtype or key.dtype == first:
+    if profile.thorough or key.dtype == first:
         return profile
     return replace(profile, examples=profile.examples // 2)
 

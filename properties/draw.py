@@ -81,3 +81,13 @@ MASK_RECIPES = (
     "blocks",
     "all",
 )
+
+
+def draw_recipes(draw: Draw, recipes: tuple[str, ...], names: tuple[str, ...]) -> dict[str, str]:
+    """A recipe for each name by one number: a draw for each would cost as much as judging."""
+    number = draw(st.integers(0, len(recipes) ** len(names) - 1))
+    chosen = {}
+    for name in names:
+        number, index = divmod(number, len(recipes))
+        chosen[name] = recipes[index]
+    return chosen

@@ -28,7 +28,7 @@ from assay.properties.results import Cell, CellKey
 from assay.properties.trial import Bench
 from assay.spec.ops import op
 
-OPEN_SESSIONS = 4
+OPEN_SESSIONS = 8
 """Sessions that one pool process keeps open: enough to alternate between backends without starting
 workers anew.
 """

@@ -12,9 +12,10 @@ from assay.impl.session import Description
 from assay.properties.context import context_of
 from assay.properties.profiles import PROFILES, Profile
 from assay.properties.properties import PROPERTIES
+from assay.properties.property import Property
 from assay.properties.results import CellKey
 from assay.spec.claims import CLAIMS
-from assay.spec.ops import OPS
+from assay.spec.ops import OPS, Op
 
 
 class OptionError(ValueError):
@@ -64,30 +65,47 @@ def _selected(value: str, patterns: Sequence[str] | None) -> bool:
 
 
 def cells(description: Description, selection: Selection, profile: Profile) -> list[CellKey]:
-    """The cells of one backend, in the order of the catalogue: all its modes, its first dtype
-    before the others.
+    """The cells of one backend, the most telling first: values, then hygiene, then the rest; the
+    first dtype before the others.
     """
     contract = description.contract
     keys = []
     for op in OPS:
         if op.name not in description.operations or not _selected(op.name, selection.ops):
             continue
+        chosen = [p for p in _ORDER if op.name in p.ops and _wanted(p, selection)]
         dtypes = [d for d in contract.dtypes if _selected(d, selection.dtypes)]
         for rank, dtype in enumerate(dtypes):
-            for prop in PROPERTIES:
-                if op.name not in prop.ops or not _wanted(prop.id, prop.claim, selection):
+            for prop in chosen:
+                if rank and not (profile.thorough or prop.every_dtype):
                     continue
-                if rank and not (profile.every_dtype or prop.every_dtype):
-                    continue
-                for mode in contract.modes:
-                    exclusion = prop.excluded(context_of(op, description, dtype, mode))
-                    if exclusion is None or exclusion.planned:
-                        keys.append(CellKey(contract.name, prop.id, dtype, mode, op.name))
+                sampled = not profile.thorough and (rank > 0 or prop.id.startswith("hygiene."))
+                modes = _modes(prop, op, description, dtype, sampled=sampled)
+                keys += [CellKey(contract.name, prop.id, dtype, mode, op.name) for mode in modes]
     return keys
 
 
-def _wanted(property_id: str, claim_id: str, selection: Selection) -> bool:
-    return _selected(property_id, selection.claims) or _selected(claim_id, selection.claims)
+def _modes(
+    prop: Property, op: Op, description: Description, dtype: str, *, sampled: bool
+) -> list[str]:
+    """The modes in which a property has a cell; a sampled one has one, with gradients if any."""
+    contexts = [context_of(op, description, dtype, mode) for mode in description.contract.modes]
+    excluded = [prop.excluded(ctx) for ctx in contexts]
+    planned = [ctx for ctx, e in zip(contexts, excluded, strict=True) if e is None or e.planned]
+    if sampled:
+        planned = sorted(planned, key=lambda ctx: not ctx.gradients)[:1]
+    return [ctx.mode for ctx in planned]
+
+
+def _rank(prop: Property) -> int:
+    return 0 if prop.rejudged or prop.every_dtype else 1 if prop.id.startswith("hygiene.") else 2
+
+
+_ORDER = sorted(PROPERTIES, key=_rank)
+
+
+def _wanted(prop: Property, selection: Selection) -> bool:
+    return _selected(prop.id, selection.claims) or _selected(prop.claim, selection.claims)
 
 
 def interleave(plans: Sequence[Sequence[CellKey]]) -> list[CellKey]:

@@ -15,7 +15,8 @@ class Profile:
     total_seconds   after which no cell is started; None: no limit
     shrink_seconds  for Hypothesis and the value shrinker together
     timeout         of one call in a worker
-    every_dtype     run all properties in all dtypes, not only those about values
+    thorough        run all properties in all dtypes and modes; else dtypes after the first, and
+                    hygiene, are sampled: fewer properties and examples, in one mode
     derandomize     the same draws in every run
     """
 
@@ -26,7 +27,7 @@ class Profile:
     total_seconds: float | None
     shrink_seconds: float
     timeout: float
-    every_dtype: bool
+    thorough: bool
     derandomize: bool = False
 
 
@@ -34,7 +35,7 @@ PROFILES: dict[str, Profile] = {
     p.name: p
     for p in (
         Profile(
-            "quick", "a first verdict within a minute", 30, 2.0, 240.0, 3.0, 5.0, every_dtype=False
+            "quick", "a first verdict within a minute", 24, 2.0, 240.0, 3.0, 5.0, thorough=False
         ),
         Profile(
             "ci",
@@ -44,9 +45,9 @@ PROFILES: dict[str, Profile] = {
             570.0,
             6.0,
             10.0,
-            every_dtype=True,
+            thorough=True,
         ),
-        Profile("nightly", "an hour or two", 2500, 60.0, None, 20.0, 30.0, every_dtype=True),
+        Profile("nightly", "an hour or two", 2500, 60.0, None, 20.0, 30.0, thorough=True),
         Profile(
             "soak",
             "until it is stopped or its --time is over",
@@ -55,7 +56,7 @@ PROFILES: dict[str, Profile] = {
             None,
             20.0,
             60.0,
-            every_dtype=True,
+            thorough=True,
         ),
     )
 }

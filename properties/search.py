@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,8 @@ KEPT_SCORES = 200
 TELLING = 16
 """Sum of the sizes from which on a failing case tells a factor, a tile or a row from a chance."""
 
-FEWEST = 10
-"""Structures drawn at least, but by properties whose examples are many calls each."""
-
-FILLS = 2
-"""Value seeds judged for each drawn structure: drawing costs more than judging."""
+FEWEST = 20
+"""Examples drawn at least, but by properties whose examples are many calls each."""
 
 
 # A cell has its own limits of time and size. The deprecated members of the enumeration warn.
@@ -41,6 +38,10 @@ _UNCHECKED = (
     HealthCheck.filter_too_much,
     HealthCheck.large_base_example,
 )
+
+
+GIVE_UP = 20
+"""Cases after which a cell ends in which none could have failed."""
 
 
 class _Fault(Exception):
@@ -65,7 +66,7 @@ class Search:
     profile: Profile
     key: CellKey
     started: float = field(default_factory=time.monotonic)
-    structures: int = 0
+    drawn: int = 0
     examples: int = 0
     informative: int = 0
     worst: float = 0.0
@@ -82,27 +83,27 @@ class Search:
     first_failure: tuple[int, float] = (0, 0.0)
 
     def example(self, case: Case) -> None:
-        """One drawn structure, with several fillings."""
+        """One drawn case."""
         self._check_time()
-        self.structures += 1
-        for fill in range(FILLS):
-            trial = self.bench.attempt(replace(case, seed=(case.seed + fill) % 2**32))
-            self._note(trial)
-            self._rejudge(trial)
-            if trial.failed:
-                self._keep(trial)
-                self._leave(case)
-                return
-            if trial.judgement.failure is not None or not trial.judgement.informative:
-                # Nothing could have failed: Hypothesis draws another structure in its place.
-                hypothesis.reject()
+        self.drawn += 1
+        trial = self.bench.attempt(case)
+        self._note(trial)
+        self._rejudge(trial)
+        if trial.failed:
+            self._keep(trial)
+            self._leave(case)
+        elif trial.judgement.failure is not None or not trial.judgement.informative:
+            if self.informative == 0 and self.drawn >= GIVE_UP:
+                raise _Enough
+            # Nothing could have failed: Hypothesis draws another case in its place.
+            hypothesis.reject()
 
     def _leave(self, case: Case) -> None:
         """Let Hypothesis shrink, unless the very first and simplest case fails: that one is small.
 
         Then others are looked for until one is large enough to say more of the cause.
         """
-        if self.structures == 1 and max(case.dims.values(), default=0) <= 2:
+        if self.drawn == 1 and max(case.dims.values(), default=0) <= 2:
             self.simplest_fails = True
         elif not self.simplest_fails:
             raise _Fault
@@ -182,7 +183,7 @@ def search(run: Search, seed: int, database: Path | None) -> None:
     # One function body serves all cells: the digest keeps their stored examples apart.
     inner._hypothesis_internal_add_digest = hashlib.sha256(str(run.key).encode()).digest()
     settings = hypothesis.settings(
-        max_examples=_structures(run.profile, run.bench.prop),
+        max_examples=_examples(run.profile, run.bench.prop),
         deadline=None,
         database=None if database is None else DirectoryBasedExampleDatabase(database),
         phases=phases,
@@ -200,7 +201,7 @@ def search(run: Search, seed: int, database: Path | None) -> None:
         return
 
 
-def _structures(profile: Profile, prop: Property) -> int:
-    """How many structures to draw: a share of the profile's examples, and at least a few."""
+def _examples(profile: Profile, prop: Property) -> int:
+    """How many cases to draw: a share of the profile's examples, and at least a few."""
     fewest = FEWEST if prop.weight >= 0.2 else round(prop.weight * 20)
-    return max(fewest, round(profile.examples * prop.weight / FILLS))
+    return max(fewest, round(profile.examples * prop.weight))

@@ -27,6 +27,14 @@ from assay.spec.scalars import Array
 from assay.spec.softmax import masked_softmax
 from assay.spec.softmax_bounds import REFERENCE_SLACK, rescale_error, weight_error
 
+_NEARLY = 1.0 + 2.0**-6
+"""Computed magnitudes are this much larger at most, before they overflow."""
+
+
+def _largest(arithmetic: Arithmetic) -> float:
+    """Beyond this a product or a stored score overflows."""
+    return min(FORMATS[arithmetic.accumulate].max, FORMATS[arithmetic.intermediate].max)
+
 
 class _Weights(NamedTuple):
     """Exact weights of every pair, and what is known of the computed ones.
@@ -82,16 +90,16 @@ def _weights(
         exponent + (u + mid) * shifted + 3.0 * u * (np.abs(scores) + np.abs(top) + np.log1p(count))
     )
     exponent = exponent + arithmetic.tau_acc * (q.shape[3] + 1)
-    limit = min(FORMATS[arithmetic.accumulate].max, FORMATS[arithmetic.intermediate].max)
-    too_big = (
-        np.maximum(magnitude, np.maximum(product, np.abs(scores) + biased)) * (1 + 2.0**-6) >= limit
-    )
+    peak = np.maximum(magnitude, np.maximum(product, np.abs(scores) + biased))
+    too_big = peak * _NEARLY >= _largest(arithmetic)
     exponent = np.where(allowed, np.where(too_big, np.inf, exponent), 0.0)
     span = np.max(np.where(allowed, shifted, 0.0), axis=-1, keepdims=True, initial=0.0)
     rescale = rescale_error(span, k.shape[2], arithmetic)
     relative, error = weight_error(exact, exponent, rescale, count, arithmetic)
     relative = np.where(allowed, relative, 0.0)
     loss = np.sum(exact * relative, axis=-1, keepdims=True)
+    # After an overflow a weight need not even lie in [0, 1]: it can be NaN.
+    error = np.where(np.isfinite(loss), error, np.inf)
     return _Weights(allowed, exact, relative, np.where(allowed, error, 0.0), loss, count)
 
 
@@ -219,9 +227,14 @@ def attention_backward_bound(
 def _score_gradient(
     w: _Weights, error: Array, cotangent: Array, values: Array, arithmetic: Arithmetic
 ) -> tuple[Array, Array]:
-    """|dS| and the bound on its error, both [B, H, L, S], 0 at blocked pairs."""
+    """|dS| and the bound on its error, both [B, H, L, S], 0 at blocked pairs.
+
+    Where a product dO V^T may overflow, the row sum and with it the whole row are unknown.
+    """
     across = np.swapaxes(values, -1, -2)
-    size = np.where(w.allowed, np.matmul(np.abs(cotangent), np.abs(across)), 0.0)
+    size = np.matmul(np.abs(cotangent), np.abs(across))
+    overflow = np.any(size * _NEARLY >= _largest(arithmetic), axis=-1, keepdims=True)
+    size = np.where(w.allowed, size, 0.0)
     exact = np.where(w.allowed, np.matmul(cotangent, across), 0.0)
     width = cotangent.shape[-1]
     u, mid = arithmetic.u_acc, arithmetic.u_mid
@@ -233,7 +246,7 @@ def _score_gradient(
     )
     spread = np.abs(exact) + np.abs(mean)
     total = error * spread + (w.exact + error) * (product + mean_error + 3.0 * (u + mid) * spread)
-    total = total + arithmetic.tau_acc * (2.0 + spread)
+    total = np.where(overflow, np.inf, total + arithmetic.tau_acc * (2.0 + spread))
     return w.exact * np.abs(exact - mean), np.where(w.allowed, total, 0.0)
 
 
@@ -242,10 +255,9 @@ def convex_slack(keys: int, reach: Array, arithmetic: Arithmetic) -> Array:
     at most ``reach``.
 
     Computed weights are at least 0; they are exponentials e_j, each used once in the sum of
-    products and once in the mass, so
-    their own errors cancel. What is left: two sums of n terms, a division, the rescaling of both by
-    online forms (each factor is
-    shared by sum and mass up to its rounding), stored weights (2 u_mid) and the stored output.
+    products and once in the mass, so their own errors cancel. What is left: two sums of n terms, a
+    division, the rescaling of both by online forms (each factor is shared by sum and mass up to its
+    rounding), stored weights (2 u_mid) and the stored output.
 
     >>> bool(convex_slack(1, np.array(1.0), Arithmetic()) < 1e-6)
     True

@@ -29,7 +29,8 @@ class TorchMha(TorchBackend):
     mode.
 
     Where the module refuses that, the call is unsupported. So are inputs that are not finite:
-    selecting by matrix products would mix them into all features of a token.
+    selecting by matrix products would mix them into all features of a token. The slow path runs
+    the flash kernel, whose exponential gives 0 where the result is subnormal.
     """
 
     contract = Contract(
@@ -37,6 +38,7 @@ class TorchMha(TorchBackend):
         dtypes=("float32", "bfloat16", "float16", "float64"),
         provider="ATen",
         intermediate="input",
+        subnormals=False,
         empty_row="zeros",
         blocked_nonfinite="propagates",
         modes=("train", "eval.grad", "eval.no_grad", "eval.no_grad.weights"),

@@ -158,3 +158,17 @@ def test_bound_is_infinite_where_the_accumulator_may_overflow() -> None:
 
 def test_evaluations_know_the_formats_that_they_round_to() -> None:
     assert set(DTYPES) >= {a.storage for a in ARITHMETICS.values()}
+
+
+@pytest.mark.parametrize("where", ["scores", "cotangent"])
+def test_an_overflow_of_the_intermediate_format_promises_nothing(where: str) -> None:
+    """A float16 product of 8 times 96 squared is infinite, and what follows from it NaN."""
+    q, k, v, g = (np.zeros((1, 1, 1, 8)) for _ in range(4))
+    for x in (q, k) if where == "scores" else (v, g):
+        x += 96.0
+    half = Arithmetic("float16", "float32", "float16")
+
+    bounds = attention_backward_bound(q, k, v, g, arithmetic=half)
+
+    assert not np.isfinite(bounds.q).any()
+    assert np.isfinite(attention_backward_bound(q, k, v, g, arithmetic=Arithmetic()).q).all()
