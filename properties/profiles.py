@@ -17,7 +17,6 @@ class Profile:
     timeout         of one call in a worker
     thorough        run all properties in all dtypes and modes; else dtypes after the first, and
                     hygiene, are sampled: fewer properties and examples, in one mode
-    derandomize     the same draws in every run
     """
 
     name: str
@@ -28,34 +27,49 @@ class Profile:
     shrink_seconds: float
     timeout: float
     thorough: bool
-    derandomize: bool = False
 
 
 PROFILES: dict[str, Profile] = {
-    p.name: p
-    for p in (
+    profile.name: profile
+    for profile in (
         Profile(
-            "quick", "a first verdict within a minute", 24, 2.0, 240.0, 3.0, 5.0, thorough=False
+            name="quick",
+            summary="a first verdict within a minute",
+            examples=24,
+            cell_seconds=2.0,
+            total_seconds=240.0,
+            shrink_seconds=3.0,
+            timeout=5.0,
+            thorough=False,
         ),
         Profile(
-            "ci",
-            "a gate for every change, within ten minutes",
-            250,
-            8.0,
-            570.0,
-            6.0,
-            10.0,
+            name="ci",
+            summary="a gate for every change, within ten minutes",
+            examples=100,
+            cell_seconds=8.0,
+            total_seconds=1200.0,
+            shrink_seconds=6.0,
+            timeout=10.0,
             thorough=True,
         ),
-        Profile("nightly", "an hour or two", 2500, 60.0, None, 20.0, 30.0, thorough=True),
         Profile(
-            "soak",
-            "until it is stopped or its --time is over",
-            50_000,
-            1800.0,
-            None,
-            20.0,
-            60.0,
+            name="nightly",
+            summary="two or three hours",
+            examples=2500,
+            cell_seconds=60.0,
+            total_seconds=None,
+            shrink_seconds=20.0,
+            timeout=30.0,
+            thorough=True,
+        ),
+        Profile(
+            name="soak",
+            summary="until it is stopped or its --time is over",
+            examples=50_000,
+            cell_seconds=1800.0,
+            total_seconds=None,
+            shrink_seconds=20.0,
+            timeout=60.0,
             thorough=True,
         ),
     )

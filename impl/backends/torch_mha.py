@@ -41,7 +41,13 @@ class TorchMha(TorchBackend):
         subnormals=False,
         empty_row="zeros",
         blocked_nonfinite="propagates",
-        modes=("train", "eval.grad", "eval.no_grad", "eval.no_grad.weights"),
+        modes=(
+            "train",
+            "eval.grad",
+            "eval.grad.weights",
+            "eval.no_grad",
+            "eval.no_grad.weights",
+        ),
         requires=("torch",),
     )
 
