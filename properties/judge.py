@@ -55,7 +55,6 @@ class Judgement:
     score: float
     violations: tuple[Violation, ...] = ()
     failure: Failure | None = None
-    bitwise: bool = True
     informative: bool = True
 
     def worst(self) -> Violation | None:
@@ -69,7 +68,6 @@ class _Bench:
 
     replies: Sequence[Reply]
     score: float = 0.0
-    bitwise: bool = True
     checked: int = 0
     violations: list[Violation] = field(default_factory=list)
 
@@ -87,7 +85,7 @@ def judge(experiment: Experiment, replies: Sequence[Reply]) -> Judgement:
     bench = _Bench(replies)
     for index, expectation in enumerate(experiment.expectations):
         _judge_one(bench, index, expectation, experiment)
-    return Judgement(bench.score, tuple(bench.violations), None, bench.bitwise, bench.checked > 0)
+    return Judgement(bench.score, tuple(bench.violations), None, bench.checked > 0)
 
 
 _NO_REJECTION = ("unsupported", "adapter", "crashed", "hung")
@@ -199,8 +197,6 @@ def _same(
     got, want = _read(bench, index, subject), _read(bench, index, other)
     if got is None or want is None:
         return
-    equal = got.shape == want.shape and np.array_equal(got, want, equal_nan=True)
-    bench.bitwise = bench.bitwise and equal
     _compare(bench, index, subject, got, want, np.zeros(want.shape) if bound is None else bound)
 
 

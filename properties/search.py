@@ -1,4 +1,4 @@
-"""The search of one cell: Hypothesis draws structures until one fails, and makes that one small."""
+"""The search of one cell: Hypothesis draws cases until one fails, and makes that one small."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from assay.properties.results import CellKey
 from assay.properties.trial import Bench, Trial
 
 KEPT_SCORES = 200
+"""Scores of one cell that are kept for the plot."""
 
 TELLING = 16
 """Sum of the sizes from which on a failing case tells a factor, a tile or a row from a chance."""
@@ -30,6 +31,10 @@ TELLING = 16
 FEWEST = 20
 """Examples drawn at least, but by properties whose examples are many calls each."""
 
+GIVE_UP = 20
+"""Cases after which a cell ends in which none could have failed."""
+
+_PHASES = frozenset({Phase.reuse, Phase.generate, Phase.target, Phase.shrink})
 
 # A cell has its own limits of time and size. The deprecated members of the enumeration warn.
 _UNCHECKED = (
@@ -38,10 +43,6 @@ _UNCHECKED = (
     HealthCheck.filter_too_much,
     HealthCheck.large_base_example,
 )
-
-
-GIVE_UP = 20
-"""Cases after which a cell ends in which none could have failed."""
 
 
 class _Fault(Exception):
@@ -71,7 +72,6 @@ class Search:
     informative: int = 0
     worst: float = 0.0
     scores: list[float] = field(default_factory=list)
-    bitwise: bool = True
     weaker: str = ""
     unsupported: str = ""
     rejudged: int = 0
@@ -97,6 +97,12 @@ class Search:
                 raise _Enough
             # Nothing could have failed: Hypothesis draws another case in its place.
             hypothesis.reject()
+        elif self.climbs():
+            hypothesis.target(trial.judgement.score)
+
+    def climbs(self) -> bool:
+        """Whether the search climbs toward greater scores: where rounding decides, and time allows."""
+        return self.profile.thorough and self.bench.prop.every_dtype
 
     def _leave(self, case: Case) -> None:
         """Let Hypothesis shrink, unless the very first and simplest case fails: that one is small.
@@ -151,7 +157,6 @@ class Search:
             self.unsupported = verdict.failure.message
             return
         self.informative += int(verdict.informative)
-        self.bitwise = self.bitwise and verdict.bitwise
         self.weaker = self.weaker or trial.experiment.weaker
         if verdict.failure is None and self.best is None:
             self.worst = max(self.worst, verdict.score)
@@ -173,7 +178,6 @@ class Search:
 def search(run: Search, seed: int, database: Path | None) -> None:
     """Let Hypothesis draw, and shrink the structure of the first fault."""
     strategy = st.composite(lambda draw: run.bench.prop.draw(draw, run.bench.ctx))()
-    phases = [Phase.reuse, Phase.generate, Phase.shrink]
 
     def one_example(case: Case) -> None:
         run.example(case)
@@ -186,7 +190,7 @@ def search(run: Search, seed: int, database: Path | None) -> None:
         max_examples=_examples(run.profile, run.bench.prop),
         deadline=None,
         database=None if database is None else DirectoryBasedExampleDatabase(database),
-        phases=phases,
+        phases=_PHASES if run.climbs() else _PHASES - {Phase.target},
         suppress_health_check=_UNCHECKED,
         derandomize=False,
         report_multiple_bugs=False,
@@ -195,9 +199,7 @@ def search(run: Search, seed: int, database: Path | None) -> None:
     )
     try:
         settings(hypothesis.seed(seed)(test))()
-    except (_Fault, _Enough, hypothesis.errors.Flaky):
-        return
-    except hypothesis.errors.Unsatisfiable:
+    except (_Fault, _Enough, hypothesis.errors.Flaky, hypothesis.errors.Unsatisfiable):
         return
 
 
