@@ -101,7 +101,7 @@ class Search:
             hypothesis.target(trial.judgement.score)
 
     def climbs(self) -> bool:
-        """Whether the search climbs toward greater scores: where rounding decides, and time allows."""
+        """Whether the search climbs toward greater scores: where rounding decides."""
         return self.profile.thorough and self.bench.prop.every_dtype
 
     def _leave(self, case: Case) -> None:
