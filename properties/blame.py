@@ -55,7 +55,7 @@ def blame(ctx: Context, small: Evidence, large: Evidence | None = None) -> str:
     if names:
         return " or ".join(names[:3])
     best = other or seen
-    if other is not None and where in ("", "one element"):
+    if other is not None and (not where or where.startswith("one element")):
         elsewhere = _where(other, ctx)
         where = f"in a larger case {elsewhere}" if elsewhere else ""
     return _join(_zero(best) or _ratio(best), where)
@@ -168,15 +168,14 @@ def _where(seen: _Seen, ctx: Context) -> str:
     wrong, names = seen.wrong, AXES.get(seen.subject.name, ())
     if wrong.ndim != len(names) or not wrong.any():
         return ""
-    if np.count_nonzero(wrong) == 1 and wrong.size > 1:
-        return "one element"
     places = []
     for axis, name in enumerate(names):
         length = wrong.shape[axis]
         hit = np.flatnonzero(wrong.any(axis=tuple(i for i in range(wrong.ndim) if i != axis)))
         if length > 1 and len(hit) < length:
             places.append(_span(name, hit, length, ctx))
-    return "; ".join(places)
+    where = "; ".join(places)
+    return f"one element: {where}" if places and np.count_nonzero(wrong) == 1 else where
 
 
 def _span(name: str, hit: np.ndarray, length: int, ctx: Context) -> str:

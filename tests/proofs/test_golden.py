@@ -17,7 +17,7 @@ from assay.spec.attention import attention
 from assay.spec.softmax import masked_softmax
 
 GOLDEN: dict[str, Any] = json.loads(
-    (Path(__file__).parents[1] / "golden" / "attention.json").read_text()
+    (Path(__file__).parents[1] / "golden" / "certified.json").read_text()
 )
 TOLERANCE = 2e-15  # two units in the last place of values below 8
 
