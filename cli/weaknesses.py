@@ -8,8 +8,8 @@ from typing import Any
 
 from assay.properties.results import Cell, Result
 
-FEW = 20
-"""Below this many, a fault that one case in ten shows escapes with probability 0.12 or more."""
+FEW = 15
+"""Below this many, a fault that one case in ten shows escapes with probability 0.2 or more."""
 
 
 @dataclass(frozen=True)

@@ -307,7 +307,7 @@ VALUES: tuple[Property, ...] = (
         _drawn(Wish(scale="any")),
         refine,
         needs_keyword("scale"),
-        weight=3.5,
+        weight=4.2,
     ),
     Property(
         "attention.empty_row",

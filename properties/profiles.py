@@ -35,7 +35,7 @@ PROFILES: dict[str, Profile] = {
         Profile(
             name="quick",
             summary="a first verdict within a minute",
-            examples=24,
+            examples=20,
             cell_seconds=2.0,
             total_seconds=240.0,
             shrink_seconds=3.0,

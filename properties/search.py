@@ -28,7 +28,7 @@ KEPT_SCORES = 200
 TELLING = 16
 """Sum of the sizes from which on a failing case tells a factor, a tile or a row from a chance."""
 
-FEWEST = 20
+FEWEST = 16
 """Examples drawn at least, but by properties whose examples are many calls each."""
 
 GIVE_UP = 20
