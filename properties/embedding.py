@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import assay
 
 STAND_INS: tuple[str, ...] = (
     "assay",
@@ -66,15 +67,10 @@ def _imports(tree: ast.AST) -> Iterator[str]:
 
 def _of_assay(name: str) -> Path | None:
     """The file of a module of assay; None for a package (its parts are named one by one) or
-    anything else.
+    anything else. Found without importing: a backend's module would load its library.
     """
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        return None
-    if spec is None or spec.origin is None or spec.submodule_search_locations is not None:
-        return None
-    return Path(spec.origin)
+    place = Path(assay.__file__).parent.joinpath(*name.split(".")[1:]).with_suffix(".py")
+    return place if place.is_file() else None
 
 
 def _beside(path: Path, name: str) -> Path | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-LIMIT = 40
+LIMIT = 24
 """Rows and columns shown; a shrunk case is nearly always smaller."""
 
 _SIZE = 30
