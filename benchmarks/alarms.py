@@ -11,7 +11,7 @@ from benchmarks.figure import Figure, Section
 
 SOUND = ("numpy.float32", "torch.manual")
 LEAST = 10_000
-PROFILE = replace(PROFILES["quick"], cell_seconds=60.0, every_dtype=True)
+PROFILE = replace(PROFILES["quick"], cell_seconds=60.0, thorough=True)
 
 
 def measure() -> Section:

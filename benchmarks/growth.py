@@ -32,7 +32,7 @@ def measure() -> Section:
         mode = session.description.contract.modes[0]
         ctx = context_of(op("attention"), session.description, "float32", mode)
         key = CellKey(BACKEND, PROPERTY, "float32", mode, "attention")
-        profile = replace(PROFILES["quick"], examples=ROUND // 2, cell_seconds=600.0)
+        profile = replace(PROFILES["ci"], examples=ROUND // 2, cell_seconds=600.0)
         examples, others = 0, [os.getpid()]
         for seed in range(ROUNDS):
             cell = run_cell(Bench(find(PROPERTY), ctx, session), profile, key, BACKEND, seed, None)

@@ -25,7 +25,7 @@ from benchmarks.processes import cpu_seconds
 BACKEND = "numpy.float32"
 PROPERTY = "attention.refines"
 EXAMPLES = 1500
-PROFILE = replace(PROFILES["quick"], examples=EXAMPLES // 2, cell_seconds=600.0)
+PROFILE = replace(PROFILES["ci"], examples=EXAMPLES // 2, cell_seconds=600.0)
 
 
 def measure() -> Section:

@@ -10,6 +10,8 @@ class Profile:
     """The budget of a campaign.
 
     examples        for a property of weight 1, in each cell
+    fills           value seeds judged for each drawn structure: drawing costs more than judging,
+                    but another structure finds more than another seed where examples are few
     cell_seconds    after which a cell stops drawing (a cell that has found a fault still shrinks
                     it)
     total_seconds   after which no cell is started; None: no limit
@@ -22,6 +24,7 @@ class Profile:
     name: str
     summary: str
     examples: int
+    fills: int
     cell_seconds: float
     total_seconds: float | None
     shrink_seconds: float
@@ -36,6 +39,7 @@ PROFILES: dict[str, Profile] = {
             name="quick",
             summary="a first verdict within a minute",
             examples=20,
+            fills=1,
             cell_seconds=6.0,
             total_seconds=240.0,
             shrink_seconds=3.0,
@@ -46,6 +50,7 @@ PROFILES: dict[str, Profile] = {
             name="ci",
             summary="a gate for every change, within ten minutes",
             examples=100,
+            fills=3,
             cell_seconds=20.0,
             total_seconds=1200.0,
             shrink_seconds=6.0,
@@ -56,6 +61,7 @@ PROFILES: dict[str, Profile] = {
             name="nightly",
             summary="two or three hours",
             examples=2500,
+            fills=3,
             cell_seconds=60.0,
             total_seconds=None,
             shrink_seconds=20.0,
@@ -66,6 +72,7 @@ PROFILES: dict[str, Profile] = {
             name="soak",
             summary="until it is stopped or its --time is over",
             examples=50_000,
+            fills=3,
             cell_seconds=1800.0,
             total_seconds=None,
             shrink_seconds=20.0,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -83,22 +83,26 @@ class Search:
     first_failure: tuple[int, float] = (0, 0.0)
 
     def example(self, case: Case) -> None:
-        """One drawn case."""
+        """One drawn case, with as many fillings as the profile asks for."""
         self._check_time()
         self.drawn += 1
-        trial = self.bench.attempt(case)
-        self._note(trial)
-        self._rejudge(trial)
-        if trial.failed:
-            self._keep(trial)
-            self._leave(case)
-        elif trial.judgement.failure is not None or not trial.judgement.informative:
-            if self.informative == 0 and self.drawn >= GIVE_UP:
-                raise _Enough
-            # Nothing could have failed: Hypothesis draws another case in its place.
-            hypothesis.reject()
-        elif self.climbs():
-            hypothesis.target(trial.judgement.score)
+        highest = 0.0
+        for fill in range(self.profile.fills):
+            trial = self.bench.attempt(replace(case, seed=(case.seed + fill) % 2**32))
+            self._note(trial)
+            self._rejudge(trial)
+            if trial.failed:
+                self._keep(trial)
+                self._leave(case)
+                return
+            if trial.judgement.failure is not None or not trial.judgement.informative:
+                if self.informative == 0 and self.drawn >= GIVE_UP:
+                    raise _Enough
+                # Nothing could have failed: Hypothesis draws another case in its place.
+                hypothesis.reject()
+            highest = max(highest, trial.judgement.score)
+        if self.climbs():
+            hypothesis.target(highest)
 
     def climbs(self) -> bool:
         """Whether the search climbs toward greater scores: where rounding decides."""
@@ -206,4 +210,4 @@ def search(run: Search, seed: int, database: Path | None) -> None:
 def _examples(profile: Profile, prop: Property) -> int:
     """How many cases to draw: a share of the profile's examples, and at least a few."""
     fewest = FEWEST if prop.weight >= 0.2 else round(prop.weight * 20)
-    return max(fewest, round(profile.examples * prop.weight))
+    return max(fewest, round(profile.examples * prop.weight / profile.fills))
