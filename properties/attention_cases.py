@@ -247,8 +247,3 @@ def attention_call(
             for name, kind in case.layouts.items()
         },
     )
-
-
-def with_attributes(case: Case, **changed: Any) -> Case:
-    """The case with some attributes replaced."""
-    return replace(case, attributes={**case.attributes, **changed})

@@ -18,7 +18,7 @@ from assay.properties.attention_cases import (
     draw_attention,
     make_inputs,
 )
-from assay.properties.attention_values import sees
+from assay.properties.attention_values import mask_form, sees
 from assay.properties.case import Case, Materials
 from assay.properties.context import Context
 from assay.properties.draw import SEEDS, Draw, choice
@@ -234,11 +234,7 @@ def tile_independent(case: Case, ctx: Context, made: Materials) -> Experiment:
         )
     seen = np.arange(d["S"] + extra) >= extra if front else np.arange(d["S"] + extra) < d["S"]
     mask = np.broadcast_to(seen, (1, 1, d["L"], d["S"] + extra))
-    longer["mask"] = (
-        mask
-        if "bool" in ctx.contract.masks
-        else np.where(mask, 0.0, -np.inf).astype(ctx.numpy_dtype)
-    )
+    longer["mask"] = mask_form(mask, ctx)
     bound = _bound(ctx, inputs, case.attributes) + _bound(ctx, longer, case.attributes)
     calls = (attention_call(case, ctx, inputs), attention_call(case, ctx, longer))
     return Experiment(calls, (Same(Subject(1, "out"), Subject(0, "out"), bound),))

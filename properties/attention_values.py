@@ -164,7 +164,7 @@ def _blocking_mask(case: Case, ctx: Context, made: Materials) -> np.ndarray:
     return made.put("mask", make)
 
 
-def _form(mask: np.ndarray, ctx: Context) -> np.ndarray:
+def mask_form(mask: np.ndarray, ctx: Context) -> np.ndarray:
     """The mask in a form that the contract takes."""
     if "bool" in ctx.contract.masks:
         return mask
@@ -175,7 +175,7 @@ def grad_blocked_zero(case: Case, ctx: Context, made: Materials) -> Experiment:
     """dK and dV are exactly 0 at keys that no query sees."""
     inputs = make_inputs(case, made)
     mask = _blocking_mask(case, ctx, made)
-    inputs["mask"] = _form(mask, ctx)
+    inputs["mask"] = mask_form(mask, ctx)
     d = case.dims
     seen = np.any(np.broadcast_to(mask, (d["B"], d["H"], d["L"], d["S"])), axis=2)
     seen = np.any(seen.reshape(d["B"], d["Hkv"], -1, d["S"]), axis=2)[..., None]
@@ -235,7 +235,7 @@ def blocked_nonfinite(case: Case, ctx: Context, made: Materials) -> Experiment:
     attributes = {**case.attributes, **({"causal": True} if causal else {})}
     if not causal:
         seen = np.arange(d["S"]) != poisoned
-        inputs["mask"] = _form(np.broadcast_to(seen, (1, 1, d["L"], d["S"])), ctx)
+        inputs["mask"] = mask_form(np.broadcast_to(seen, (1, 1, d["L"], d["S"])), ctx)
     special = float(case.extra["special"])
     for name in case.extra["into"]:
         array = inputs[name].copy()

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from assay.impl.call import LayoutKind
-from assay.properties import mask_recipes, values
+from assay.properties import values
 from assay.properties.context import NUMPY_DTYPES
 
 MaskForm = Literal["bool", "additive"]
@@ -128,10 +128,6 @@ class Materials:
         chosen = recipe or self.case.recipes.get(name, "normal")
         filled = values.fill(chosen, self.case.rng(name), shape)
         return filled.astype(NUMPY_DTYPES[self.case.dtype])
-
-    def boolean(self, name: str, shape: tuple[int, ...], recipe: str) -> np.ndarray:
-        """Boolean mask ``name`` by its recipe, or the explicit one."""
-        return self._keep(name, lambda: mask_recipes.RECIPES[recipe](self.case.rng(name), shape))
 
     def put(self, name: str, make: Any) -> np.ndarray:
         """Array ``name`` made by ``make()``, or the explicit one."""

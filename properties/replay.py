@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from assay.impl.loading import Target, resolve
 from assay.impl.session import open_session
-from assay.properties.case import Case, Materials
+from assay.properties.case import Case
 from assay.properties.context import context_of
-from assay.properties.experiment import Experiment
 from assay.properties.finding import describe
 from assay.properties.profiles import PROFILES
 from assay.properties.properties import find
@@ -21,14 +20,6 @@ TIMEOUT = PROFILES["quick"].timeout
 
 def _target(finding: Finding) -> Target:
     return resolve(finding.target, op=finding.cell.op, device=finding.device or None)
-
-
-def rebuild(finding: Finding) -> Experiment:
-    """The experiment of a finding: its calls and what must hold of them."""
-    case, key = Case.from_json(finding.case), finding.cell
-    with open_session(_target(finding), timeout=TIMEOUT) as session:
-        ctx = context_of(op(key.op), session.description, key.dtype, key.mode)
-        return find(key.property).build(case, ctx, Materials(case))
 
 
 def replay(finding: Finding, *, isolate: bool = True) -> Finding | None:

@@ -119,7 +119,4 @@ def row(ctx: Context) -> Row:
 
 def emptied(case: Case, dim: str) -> Case:
     """The case with one dim set to 0, unmasked and with default attributes."""
-    dims = {**case.dims, dim: 0}
-    if "Dv" in dims and dim == "D":
-        dims["Dv"] = case.dims["Dv"]
-    return replace(case, dims=dims, attributes={}, mask=None)
+    return replace(case, dims={**case.dims, dim: 0}, attributes={}, mask=None)
