@@ -26,10 +26,9 @@ from assay.properties.experiment import (
     Subject,
 )
 from assay.properties.property import Exclusion, Property
-from assay.properties.subjects import Inputs, emptied, row
-from assay.spec.ops import OPS
+from assay.properties.subjects import ROWS, Inputs, emptied, row
 
-ANY = tuple(op.name for op in OPS)
+ANY = tuple(ROWS)
 REPEATS = 40
 GROWTH = 16 << 20
 """Bytes that memory may grow over the repeats: allocator slack, far below a leak of one output a

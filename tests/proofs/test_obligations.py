@@ -42,9 +42,13 @@ def test_it_ran_the_spec(name: str, outcomes: dict[str, Outcome]) -> None:
     assert all(re.fullmatch(r"[0-9a-f]{16}", f.hash) for f in outcomes[name].spec)
 
 
+OWED: frozenset[str] = frozenset()
+"""Families whose obligations are still to be written: the report shows their claims as open."""
+
+
 def test_every_proof_claim_has_an_obligation() -> None:
-    owed = {c.id for c in CLAIMS if c.proof}
-    assert owed <= {o.claim for o in OBLIGATIONS}
+    owed = {c.id for c in CLAIMS if c.proof} - {o.claim for o in OBLIGATIONS}
+    assert {claim.partition(".")[0] for claim in owed} == OWED
 
 
 def test_every_obligation_belongs_to_a_claim_and_names_it() -> None:

@@ -31,8 +31,14 @@ def test_no_property_fails_on_the_sound_backend(dtype: str) -> None:
     assert held == set(IDS) - {"attention.mode_agreement", "hygiene.provider_witness"}
 
 
+OWED: frozenset[str] = frozenset()
+"""Families whose properties are still to be written: the report shows their claims as untested."""
+
+
 def test_each_tested_claim_has_a_property_and_each_property_a_tested_claim() -> None:
-    assert {p.claim for p in PROPERTIES} == {c.id for c in CLAIMS if c.test}
+    tested, claimed = {p.claim for p in PROPERTIES}, {c.id for c in CLAIMS if c.test}
+    assert tested <= claimed
+    assert {claim.partition(".")[0] for claim in claimed - tested} == OWED
 
 
 def test_property_ids_are_unique() -> None:

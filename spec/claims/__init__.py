@@ -1,0 +1,26 @@
+"""The claims: every statement that must hold of an op, with its formula. Evidence is supplied by
+proofs and properties.
+"""
+
+from __future__ import annotations
+
+from assay.spec.claims.attention import ATTENTION
+from assay.spec.claims.entry import Claim, Kind
+from assay.spec.claims.hygiene import HYGIENE
+from assay.spec.claims.softmax import SOFTMAX
+
+__all__ = ["ATTENTION", "CLAIMS", "HYGIENE", "SOFTMAX", "Claim", "Kind", "claim"]
+
+CLAIMS: tuple[Claim, ...] = (*SOFTMAX, *ATTENTION, *HYGIENE)
+
+
+def claim(claim_id: str) -> Claim:
+    """The claim with this id; KeyError names the valid ones.
+
+    >>> claim("softmax.row_sum").kind
+    'value'
+    """
+    for entry in CLAIMS:
+        if entry.id == claim_id:
+            return entry
+    raise KeyError(f"claim {claim_id!r} does not exist; valid: {', '.join(c.id for c in CLAIMS)}")

@@ -1,0 +1,23 @@
+"""The catalogue of operators: names, symbolic shapes, attributes, spec functions and bounds."""
+
+from __future__ import annotations
+
+from assay.spec.ops.attention import ATTENTION
+from assay.spec.ops.entry import Arrays, Attribute, Input, Op
+from assay.spec.ops.softmax import MASKED_SOFTMAX
+
+__all__ = ["OPS", "Arrays", "Attribute", "Input", "Op", "op"]
+
+OPS: tuple[Op, ...] = (MASKED_SOFTMAX, ATTENTION)
+
+
+def op(name: str) -> Op:
+    """The op with this name; KeyError names the valid ones.
+
+    >>> op("attention").required
+    ('q', 'k', 'v')
+    """
+    for entry in OPS:
+        if entry.name == name:
+            return entry
+    raise KeyError(f"op {name!r} does not exist; valid: {', '.join(o.name for o in OPS)}")
