@@ -1,4 +1,4 @@
-"""What an op is: names, symbolic shapes, attributes, the spec's functions and their error bounds."""
+"""What an op is: names, symbolic shapes, attributes, the spec's functions and error bounds."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def running_backward(backward: Backward) -> BackwardBound:
     def bound(
         inputs: Arrays, cotangents: Arrays, attributes: Attributes, arithmetic: Arithmetic
     ) -> dict[str, Any]:
-        both = {**inputs, **{("cotangent", n): x for n, x in cotangents.items()}}
+        both: dict[Any, np.ndarray] = dict(inputs)
+        both |= {("cotangent", n): x for n, x in cotangents.items()}
 
         def apply(x: Mapping[Any, np.ndarray]) -> dict[str, np.ndarray]:
             return backward(

@@ -84,7 +84,7 @@ def assert_agrees_with_torch(
     cotangents = {n: rng.normal(size=x.shape).astype(kind) for n, x in want.items()}
     total = sum((outputs[n] * torch.tensor(g)).sum() for n, g in cotangents.items())
     leaves = [n for n in entry.differentiable if n in inputs]
-    found = torch.autograd.grad(total, [tensors[n] for n in leaves], allow_unused=True)  # type: ignore[arg-type]
+    found = torch.autograd.grad(total, [tensors[n] for n in leaves], allow_unused=True)
     slopes = entry.backward(widened(inputs), widened(cotangents), attributes)
     widths = entry.backward_bound(
         rounded(inputs, np.float64), rounded(cotangents, np.float64), attributes, arithmetic
@@ -124,7 +124,7 @@ def assert_notices(
     spoilt: Arrays,
     dtype: str = "float32",
 ) -> None:
-    """What ``spoilt`` inputs give lies outside the bounds of ``inputs``: the bounds are not slack."""
+    """What ``spoilt`` inputs give lies outside the bounds of ``inputs``: they are not slack."""
     entry = op(name)
     want, wrong = (entry.forward(widened(x), attributes) for x in (inputs, spoilt))
     bound = entry.bound(inputs, attributes, arithmetic_of(dtype))

@@ -1,0 +1,1 @@
+"""How rounding errors arise and travel: the rules of running error analysis, one file a kind."""
