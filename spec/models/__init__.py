@@ -1,0 +1,1 @@
+"""Models: configurations, layouts of their state, counts and costs."""
