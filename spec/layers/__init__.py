@@ -1,0 +1,1 @@
+"""Layers: pointwise and normalising ops, losses, and how layers are joined."""
