@@ -179,9 +179,10 @@ def test_an_unsure_condition_admits_either_branch() -> None:
     condition: Any = x > 0
     assert Uncertain in type(condition).__mro__
     assert condition.sure.tolist() == [False, True]
-    step = np.where(condition, 1.0, 0.0)
+    step: Any = np.where(condition, 1.0, 0.0)
     assert step.error.tolist() == [1.0, 0.0]
-    assert (np.where(~condition, 1.0, 0.0).value == [1.0, 0.0]).all()
+    opposite: Any = np.where(~condition, 1.0, 0.0)
+    assert opposite.value.tolist() == [1.0, 0.0]
     nowhere = condition & np.array([False, False])
     assert nowhere.sure.all()
     assert (condition | np.array([True, True])).sure.all()
