@@ -1,0 +1,1 @@
+"""Scans: functions of a sequence that carry a state from step to step."""
