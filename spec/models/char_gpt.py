@@ -1,5 +1,5 @@
-"""CharGPT: logits = head(norm(blocks(E[ids] + P))), with N = V D + T D + L (4 D^2 + 2 D F + 6 D + F)
-+ 2 D + (D V + V) parameters.
+"""CharGPT: logits = head(norm(blocks(E[ids] + P))), with N = V D + T D +
+L (4 D^2 + 2 D F + 6 D + F) + 2 D + (D V + V) parameters.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def probabilities(config: Config, *names: str, closed: bool = True) -> Iterator[
     for name in names:
         value = getattr(config, name)
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        fits = number and isfinite(value) and 0 <= value and (value < 1 or (closed and value == 1))
+        fits = number and isfinite(value) and value >= 0 and (value < 1 or (closed and value == 1))
         if not fits:
             end = "1]" if closed else "1)"
             yield f"{name}={value!r} must be a probability; valid: a number in [0, {end}"
@@ -136,7 +136,7 @@ def divisors_near(n: int, wanted: int, count: int = 8, trials: int = 100_000) ->
     magnitude is refused at once.
 
     >>> divisors_near(768, 10, count=4)
-    [6, 8, 12, 16]
+    [4, 6, 8, 12]
     """
     small = [d for d in range(1, min(isqrt(n), trials) + 1) if n % d == 0]
     every = {*small, *(n // d for d in small)}

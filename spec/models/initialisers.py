@@ -46,8 +46,8 @@ class Normal:
     sum keeps the deviation ``std``. Source: Radford and coauthors, "Language models are
     unsupervised multitask learners" (2019), section 2.3.
 
-    >>> Normal(0.02, 8).deviation
-    0.00707...
+    >>> round(Normal(0.02, 8).deviation, 6)
+    0.007071
     """
 
     std: float
@@ -68,16 +68,18 @@ class Normal:
 
 @dataclass(frozen=True)
 class Uniform:
-    """Uniform on [-bound, bound)."""
+    """Uniform on [-b, b) with b = bound / sqrt(terms)."""
 
     bound: float
+    terms: Any = 1
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Values:
         """Independent uniform draws."""
-        return rng.uniform(-self.bound, self.bound, shape)
+        bound = self.bound / math.sqrt(self.terms)
+        return rng.uniform(-bound, bound, shape)
 
     def __str__(self) -> str:
-        return f"uniform {self.bound:g}"
+        return f"uniform {self.bound / math.sqrt(self.terms):.3g}"
 
 
 @dataclass(frozen=True)

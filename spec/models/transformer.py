@@ -43,8 +43,7 @@ def slot(name: str, rate: float) -> tuple[Parameter, ...]:
 class Block:
     """The sizes and options of one block; ``inner`` is heads times head width.
 
-    attention_init  of the four attention matrices; None: Glorot
-    mlp_init        of the two linear layers; None: Glorot
+    init  of the four attention matrices and the two linear layers; None: Glorot
     """
 
     width: Size

@@ -1,0 +1,146 @@
+"""Vision transformer: patches to tokens, [class token first], + positions, pre-norm blocks, norm,
+mean of the tokens or row 0, linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from assay.spec.models import config as rules
+from assay.spec.models.char_gpt import ACTIVATIONS
+from assay.spec.models.config import Config
+from assay.spec.models.initialisers import Uniform
+from assay.spec.models.layout import Layout, Parameter, Section, Size, product
+from assay.spec.models.transformer import Block, linear, norm
+
+POOLINGS = ("mean", "cls")
+
+
+@dataclass(frozen=True)
+class ViTConfig(Config):
+    """Sizes of the image, the patches and the blocks.
+
+    spatial            extents of the image, one per axis
+    width              D, channels of the patch convolution
+    kernel             extents of a patch
+    stride, padding    per axis; None is 1 and 0
+    heads, head_width  H and Dh are free: attention maps D to H Dh and back
+    pooling            mean of all tokens, or cls: a learned token is put in row 0 and read there
+    """
+
+    channels: int = 3
+    spatial: tuple[int, ...] = (4, 4)
+    width: int = 4
+    kernel: tuple[int, ...] = (2, 2)
+    stride: tuple[int, ...] | None = None
+    padding: tuple[int, ...] | None = None
+    heads: int = 2
+    head_width: int = 2
+    feed_forward: int = 8
+    layers: int = 1
+    dropout: float = 0.0
+    attention_dropout: float = 0.0
+    feed_forward_dropout: float = 0.0
+    activation: str = "gelu_tanh"
+    input_bias: bool = False
+    pooling: str = "mean"
+    classes: int = 10
+
+    def problems(self) -> Iterator[str]:
+        """Image, patches that fit into it, blocks, rates, options."""
+        yield from rules.whole(self, "channels")
+        yield from rules.extents(self, "spatial")
+        yield from rules.whole(self, "width")
+        yield from rules.extents(self, "kernel", axes="spatial")
+        if self.stride is not None:
+            yield from rules.extents(self, "stride", axes="spatial")
+        if self.padding is not None:
+            yield from rules.extents(self, "padding", least=0, axes="spatial")
+        yield from self._patches_that_do_not_fit()
+        yield from rules.whole(self, "heads", "head_width", "feed_forward")
+        yield from rules.whole(self, "layers", least=0)
+        yield from rules.probabilities(self, "dropout", "attention_dropout", "feed_forward_dropout")
+        yield from rules.choice(self, "activation", ACTIVATIONS)
+        yield from rules.flags(self, "input_bias")
+        yield from rules.choice(self, "pooling", POOLINGS)
+        yield from rules.whole(self, "classes")
+
+    def _patches_that_do_not_fit(self) -> Iterator[str]:
+        try:
+            spans = [n + 2 * p for n, p in zip(self.spatial, self.paddings, strict=True)]
+            axes = list(enumerate(zip(self.kernel, spans, strict=True)))
+            wrong = [(a, k, span) for a, (k, span) in axes if k > span]
+        except (TypeError, ValueError):
+            return  # not sizes at all: an earlier reason says so
+        for axis, k, span in wrong:
+            yield (
+                f"kernel={self.kernel!r} is longer than the padded extent {span} of axis {axis}; "
+                f"valid: {span} or less instead of {k}"
+            )
+
+    @property
+    def strides(self) -> tuple[Size, ...]:
+        """The stride along each axis."""
+        return (1,) * len(self.spatial) if self.stride is None else self.stride
+
+    @property
+    def paddings(self) -> tuple[Size, ...]:
+        """The padding along each axis."""
+        return (0,) * len(self.spatial) if self.padding is None else self.padding
+
+    @property
+    def inner(self) -> Size:
+        """H Dh: the width inside attention."""
+        return self.heads * self.head_width
+
+    @property
+    def grid(self) -> tuple[Size, ...]:
+        """Patches along each axis: floor((n + 2 p - k) / s) + 1."""
+        axes = zip(self.spatial, self.paddings, self.kernel, self.strides, strict=True)
+        return tuple((n + 2 * p - k) // s + 1 for n, p, k, s in axes)
+
+    @property
+    def patches(self) -> Size:
+        """Patches in all."""
+        return product(self.grid)
+
+    @property
+    def context(self) -> Size:
+        """Tokens in all: the patches, and the class token where there is one."""
+        return self.patches + 1 if self.pooling == "cls" else self.patches
+
+
+def layout(config: ViTConfig) -> Layout:
+    """Patch convolution, [class token], positions, blocks, final norm, head.
+
+    >>> from assay.spec.models.layout import stored, tensors
+    >>> small = ViTConfig(stride=(2, 2), layers=2, pooling="cls")
+    >>> stored(layout(small)), tensors(layout(small))
+    (454, 34)
+    """
+    d = config.width
+    token = (Parameter("class_token", (1, d), "position"),) if config.pooling == "cls" else ()
+    block = Block(
+        width=d,
+        inner=config.inner,
+        feed_forward=config.feed_forward,
+        input_bias=config.input_bias,
+        dropout=config.dropout,
+        attention_dropout=config.attention_dropout,
+        feed_forward_dropout=config.feed_forward_dropout,
+    )
+    kernel = (d, config.channels, *config.kernel)
+    return (
+        Section(
+            "",
+            (
+                Parameter("patch.weight", kernel, "embedding", Uniform(0.1)),
+                Parameter("patch.bias", (d,), "embedding"),
+                *token,
+                Parameter("position", (config.context, d), "position", Uniform(0.02)),
+            ),
+        ),
+        block.section(config.layers),
+        Section("", (*norm("final", d), *linear("head", d, config.classes, "head"))),
+    )
