@@ -38,6 +38,18 @@ def _function(
 log = _function("log", math.log, np.log, "Natural logarithm, elementwise; -inf at 0.")
 log1p = _function("log1p", math.log1p, np.log1p, "log(1 + x), elementwise, accurate near 0.")
 sqrt = _function("sqrt", math.sqrt, np.sqrt, "Square root, elementwise; NaN below 0.")
+arctan = _function("atan", math.atan, np.arctan, "Inverse tangent, elementwise.")
 tanh = _function("tanh", math.tanh, np.tanh, "Hyperbolic tangent, elementwise.")
 erf = _function("erf", math.erf, error_function, "Error function, elementwise.")
 absolute = _function("__abs__", abs, np.abs, "Absolute value, elementwise.")
+
+
+def number(value: int, like: Array) -> Array:
+    """``value`` as a scalar of the kind that ``like`` holds, so that a root of it is as precise.
+
+    >>> number(2, np.ones(3, dtype=np.float32)).dtype.name
+    'float32'
+    """
+    if not is_symbolic(like):
+        return np.asarray(value, dtype=like.dtype)
+    return np.asarray(like.flat[0] * 0 + value if like.size else value, dtype=object)

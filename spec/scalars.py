@@ -61,13 +61,13 @@ def select(condition: Array, yes: Array | float, no: Array | float) -> Array:
     return np.where(condition, yes, no)
 
 
-def at_most(a: Array, b: Array) -> Array:
+def at_most(a: Array, b: Array | float) -> Array:
     """Elementwise a <= b, kept as a term where an operand is symbolic.
 
     >>> at_most(np.array([1, 3]), np.array([2, 2])).tolist()
     [True, False]
     """
-    if is_symbolic(np.asarray(a)) or is_symbolic(np.asarray(b)):
+    if object in (getattr(a, "dtype", None), getattr(b, "dtype", None)):
         return np.asarray(np.less_equal(a, b, dtype=object))
     return np.less_equal(a, b)
 
