@@ -20,7 +20,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from assay.spec.arithmetic import FORMATS, Arithmetic
-from assay.spec.rounding import arrays, elementwise
+from assay.spec.rounding import arrays, elementwise, recurrences
 from assay.spec.rounding.carried import Carried
 from assay.spec.rounding.conditions import Uncertain
 from assay.spec.scalars import Array
@@ -114,6 +114,14 @@ class Inexact(Carried, NDArrayOperatorsMixin):
     def erf(self) -> Any:
         """Error function, which is no ufunc of numpy."""
         return elementwise.erf(self)
+
+    def recurrence(self, factors: Any, start: Any) -> Any:
+        """States of h_t = factors_t h_{t-1} + self_t, for every bracketing."""
+        return recurrences.recurrence(self.like(factors), self, self.like(start))
+
+    def decay(self, exponents: Any, start: Any) -> Any:
+        """The same with factors exp(-exponents)."""
+        return recurrences.decay(self.like(exponents), self, self.like(start))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         folds = {np.add: arrays.total, np.maximum: arrays.largest}
