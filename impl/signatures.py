@@ -31,6 +31,38 @@ SIGNATURES: Mapping[str, Signature] = {
         {"mask": None, "causal": False, "offset": 0, "window": None, "scale": None},
         ("out",),
     ),
+    "rnn": Signature(
+        ("x", "weight", "bias"), {"h0": None, "lengths": None, "reverse": False}, ("out", "h")
+    ),
+    "lstm": Signature(
+        ("x", "weight", "bias"),
+        {"h0": None, "c0": None, "lengths": None, "reverse": False},
+        ("out", "h", "c"),
+    ),
+    "gru": Signature(
+        ("x", "weight", "bias"),
+        {
+            "hidden_bias": None,
+            "h0": None,
+            "lengths": None,
+            "reverse": False,
+            "reset_after": False,
+        },
+        ("out", "h"),
+    ),
+    "convolution": Signature(
+        ("x", "weight"),
+        {"bias": None, "stride": 1, "padding": 0, "dilation": 1, "groups": 1},
+        ("out",),
+    ),
+    "patch_embedding": Signature(
+        ("x", "weight"),
+        {"bias": None, "class_token": None, "stride": None, "padding": 0},
+        ("tokens",),
+    ),
+    "pooling": Signature(
+        ("x",), {"kind": "mean", "window": None, "stride": None, "padding": 0}, ("out",)
+    ),
 }
 
 ALIASES: Mapping[str, str] = {

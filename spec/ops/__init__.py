@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from assay.spec.ops.attention import ATTENTION
 from assay.spec.ops.entry import Arrays, Attribute, Input, Op
+from assay.spec.ops.recurrent import RECURRENT
 from assay.spec.ops.softmax import MASKED_SOFTMAX
+from assay.spec.ops.spatial import SPATIAL
 
 __all__ = ["OPS", "Arrays", "Attribute", "Input", "Op", "op"]
 
-OPS: tuple[Op, ...] = (MASKED_SOFTMAX, ATTENTION)
+OPS: tuple[Op, ...] = (MASKED_SOFTMAX, ATTENTION, *RECURRENT, *SPATIAL)
 
 
 def op(name: str) -> Op:

@@ -1,0 +1,1 @@
+"""Recurrent layers: one step, the run over a sequence, and its gradient through time."""

@@ -1,0 +1,123 @@
+"""What the cells share: the weighted sum W [x; h] + b of each gate, and its gradient.
+
+The columns of a weight that read the input come first, those that read the state after them. Gates
+are stacked on a leading axis: weight [G, Hd, I+Hd] and bias [G, Hd].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Shaped
+
+from assay.spec.scalars import Array
+
+Join = Callable[..., Array]
+"""(dz [..., n], weight [n, Hd], *terms [..., Hd]) -> dz weight + the terms"""
+
+
+def weighted(
+    x: Shaped[np.ndarray, "*b n"], weight: Shaped[np.ndarray, "*g m n"], bias: Array
+) -> Array:
+    """[W b] [x; 1]: the bias is one more term of the sum, which a kernel may add first or last.
+
+    x [..., B, n], weight [..., m, n], bias [..., m] -> [..., B, m], leading axes broadcast.
+
+    >>> weighted(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]), np.array([5.0])).tolist()
+    [[16.0]]
+    """
+    ones = np.ones((*x.shape[:-1], 1), dtype=x.dtype)
+    columns = np.concatenate([weight, bias[..., None]], axis=-1)
+    return np.matmul(np.concatenate([x, ones], axis=-1), np.swapaxes(columns, -1, -2))
+
+
+def joined(x: Shaped[np.ndarray, "*b I"], h: Shaped[np.ndarray, "*b Hd"]) -> Array:
+    """[x; h]: the input and, after it, the state."""
+    return np.concatenate([x, h], axis=-1)
+
+
+def gate_sums(
+    x: Shaped[np.ndarray, "*t B I"],
+    h: Shaped[np.ndarray, "*t B Hd"],
+    weight: Shaped[np.ndarray, "G Hd K"],
+    bias: Shaped[np.ndarray, "G Hd"],
+) -> tuple[Array, ...]:
+    """W_g [x; h] + b_g for each of the stacked gates, for one step or for all steps at once."""
+    sums = weighted(joined(x, h)[..., None, :, :], weight, bias)
+    return tuple(sums[..., g, :, :] for g in range(weight.shape[0]))
+
+
+def added(dz: Array, weight: Array, *terms: Array) -> Array:
+    """What flows back into a state: dz weight, and the terms that arrive by other ways."""
+    return sum(terms, start=np.matmul(dz, weight))
+
+
+def added_within(dz: Array, weight: Array, *terms: Array) -> Array:
+    """``added`` as one product [dz, terms] [weight; 1; ...], summed in any order of all its terms.
+
+    >>> one = np.ones((1, 1))
+    >>> added_within(one, 3 * one, 4 * one).tolist() == added(one, 3 * one, 4 * one).tolist()
+    True
+    """
+    unit = np.eye(weight.shape[-1], dtype=weight.dtype)
+    rows = np.concatenate([weight, *(unit for _ in terms)], axis=-2)
+    return np.matmul(np.concatenate([dz, *terms], axis=-1), rows)
+
+
+def outer_sum(d: Shaped[np.ndarray, "T B m"], read: Shaped[np.ndarray, "T B n"]) -> Array:
+    """Sum over steps and rows of d read^T, [m, n]: one sum, in whichever order.
+
+    >>> outer_sum(np.ones((2, 3, 1)), np.ones((2, 3, 2))).tolist()
+    [[6.0, 6.0]]
+    """
+    terms = d.shape[0] * d.shape[1]
+    d, read = (a.reshape(terms, a.shape[-1]) for a in (d, read))
+    return np.matmul(np.swapaxes(d, -1, -2), read)
+
+
+def columns_of(weight: Shaped[np.ndarray, "G Hd K"], start: int, stop: int) -> Array:
+    """Columns start..stop of all gates below each other: [G Hd, stop - start]."""
+    gates, hidden, _ = weight.shape
+    return weight[:, :, start:stop].reshape(gates * hidden, stop - start)
+
+
+class GateGradients(NamedTuple):
+    """Gradients of the sums W_g [x; h] + b_g over all steps."""
+
+    x: Shaped[np.ndarray, "T B I"]
+    weight: Shaped[np.ndarray, "G Hd K"]
+    bias: Shaped[np.ndarray, "G Hd"]
+
+
+def gate_gradients(
+    dz: Shaped[np.ndarray, "T B GHd"],
+    x: Shaped[np.ndarray, "T B I"],
+    h: Shaped[np.ndarray, "T B Hd"],
+    weight: Shaped[np.ndarray, "G Hd K"],
+) -> GateGradients:
+    """dx = dz W_x; dW = sum over steps and rows of dz [x; h]^T; db = sum of dz.
+
+    dz are the gradients into the sums, gates beside each other; h is the state before each step.
+    """
+    dx = np.matmul(dz, columns_of(weight, 0, x.shape[-1]))
+    dweight = outer_sum(dz, joined(x, h)).reshape(*weight.shape)
+    return GateGradients(dx, dweight, dz.sum(axis=(0, 1)).reshape(*weight.shape[:-1]))
+
+
+def check_shapes(x: Array, weight: Array, bias: Array, gates: int | None) -> None:
+    """ValueError unless x [B, T, I], weight [(G,) Hd, I+Hd] and bias [(G,) Hd] fit together."""
+    lead = () if gates is None else (gates,)
+    named = "weight [Hd, I+Hd]" if gates is None else f"weight [{gates}, Hd, I+Hd]"
+    if x.ndim != 3:
+        raise ValueError(f"x must have 3 axes [batch, time, width], got shape {x.shape}")
+    if weight.ndim != 2 + len(lead) or weight.shape[: len(lead)] != lead:
+        raise ValueError(f"{named} is needed, got shape {weight.shape}")
+    if weight.shape[-1] != x.shape[-1] + weight.shape[-2]:
+        raise ValueError(
+            f"weight has {weight.shape[-1]} columns, should be width of x ({x.shape[-1]}) + "
+            f"hidden width ({weight.shape[-2]})"
+        )
+    if bias.shape != weight.shape[:-1]:
+        raise ValueError(f"bias has shape {bias.shape}, should be {weight.shape[:-1]}")

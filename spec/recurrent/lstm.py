@@ -1,0 +1,174 @@
+"""Long short-term memory: c_t = f c_{t-1} + i g and h_t = o tanh(c_t), where the gates f, i, g, o
+read W [x_t; h_{t-1}] + b.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Shaped
+
+from assay.spec.functions import tanh
+from assay.spec.layers.activations import sigmoid
+from assay.spec.recurrent.gates import (
+    Join,
+    added,
+    check_shapes,
+    columns_of,
+    gate_gradients,
+    gate_sums,
+)
+from assay.spec.recurrent.lengths import Lengths
+from assay.spec.recurrent.sequence import (
+    Arranged,
+    State,
+    arranged,
+    back_through,
+    cotangents,
+    history,
+    initial,
+    outputs_of,
+    restored,
+    stacked,
+)
+from assay.spec.scalars import Array
+
+X = Shaped[np.ndarray, "B T I"]
+H = Shaped[np.ndarray, "B Hd"]
+Outputs = Shaped[np.ndarray, "B T Hd"]
+Weight = Shaped[np.ndarray, "4 Hd K"]
+Bias = Shaped[np.ndarray, "4 Hd"]
+
+
+class LstmResult(NamedTuple):
+    """Outputs of all steps, and both parts of the state after the last one."""
+
+    outputs: Outputs
+    h: H
+    c: H
+
+
+class LstmGradients(NamedTuple):
+    """Cotangents of the inputs, each in its input's shape."""
+
+    x: X
+    weight: Weight
+    bias: Bias
+    h0: H
+    c0: H
+
+
+class LstmGates(NamedTuple):
+    """Forget, input, candidate and output gate, in storage order."""
+
+    f: Array
+    i: Array
+    g: Array
+    o: Array
+
+
+def lstm_gates(x: Array, h: Array, weight: Weight, bias: Bias) -> LstmGates:
+    """f, i, o = sigmoid and g = tanh of their sums, for one step or for all steps at once."""
+    f, i, g, o = gate_sums(x, h, weight, bias)
+    return LstmGates(sigmoid(f), sigmoid(i), tanh(g), sigmoid(o))
+
+
+def lstm_step(x: Array, h: H, c: H, weight: Weight, bias: Bias) -> tuple[H, H]:
+    """The state (h, c) after one step.
+
+    >>> one, still = np.ones((1, 1)), np.zeros((4, 1, 2))
+    >>> h, c = lstm_step(one, one, one, still, np.zeros((4, 1)))
+    >>> c.tolist(), h.round(6).tolist()
+    ([[0.5]], [[0.231059]])
+    """
+    f, i, g, o = lstm_gates(x, h, weight, bias)
+    c = f * c + i * g
+    return o * tanh(c), c
+
+
+def _history(
+    steps: Arranged, weight: Weight, bias: Bias, h0: H | None, c0: H | None
+) -> tuple[Array, ...]:
+    hidden = bias.shape[-1]
+    start = tuple(initial(name, given, steps, hidden) for name, given in (("h0", h0), ("c0", c0)))
+    return history(lambda state, x: lstm_step(x, state[0], state[1], weight, bias), start, steps)
+
+
+def lstm(
+    x: X,
+    weight: Weight,
+    bias: Bias,
+    h0: H | None = None,
+    c0: H | None = None,
+    *,
+    lengths: Lengths | None = None,
+    reverse: bool = False,
+) -> LstmResult:
+    """All outputs and the last state of an LSTM.
+
+    x [B, T, I]; weight [4, Hd, I+Hd] and bias [4, Hd] hold the gates in the order forget, input,
+    candidate, output, the input's columns first; h0 and c0 [B, Hd] (zeros unless given). The
+    returned pair (h, c) continues the sequence: h alone does not. T = 0 returns it as given.
+    ``lengths`` and ``reverse`` as in ``rnn``. Source: F. Gers, J. Schmidhuber, F. Cummins,
+    "Learning to forget" (2000), without peepholes.
+
+    >>> still = np.zeros((4, 1, 2))
+    >>> run = lstm(np.ones((1, 3, 1)), still, np.zeros((4, 1)), c0=np.ones((1, 1)))
+    >>> run.c.tolist()
+    [[0.125]]
+    """
+    check_shapes(x, weight, bias, 4)
+    steps = arranged(x, lengths, reverse)
+    h, c = _history(steps, weight, bias, h0, c0)
+    return LstmResult(restored(outputs_of(h, steps), lengths, reverse), h[-1], c[-1])
+
+
+def lstm_backward(
+    x: X,
+    weight: Weight,
+    bias: Bias,
+    cotangent: Outputs,
+    h_cotangent: H | None = None,
+    c_cotangent: H | None = None,
+    h0: H | None = None,
+    c0: H | None = None,
+    *,
+    lengths: Lengths | None = None,
+    reverse: bool = False,
+    join: Join = added,
+) -> LstmGradients:
+    """Gradients of sum(outputs * cotangent) + sum(h * h_cotangent) + sum(c * c_cotangent).
+
+    dc_t += dh_t o (1 - tanh(c_t)^2); the gates' sums get dc c_{t-1} f(1-f), dc g i(1-i),
+    dc i (1-g^2) and dh tanh(c_t) o(1-o); dc_{t-1} = dc f and dh_{t-1} = dz W_h + cotangent_{t-1}.
+    ``join`` as in ``rnn_backward``. Source: K. Greff et al., "LSTM: a search space odyssey" (2017),
+    appendix.
+    """
+    check_shapes(x, weight, bias, 4)
+    steps = arranged(x, lengths, reverse)
+    h, c = _history(steps, weight, bias, h0, c0)
+    gates = lstm_gates(steps.x, h[:-1], weight, bias)
+    arriving = cotangents(cotangent, h_cotangent, steps, lengths, reverse)
+    recurrent = columns_of(weight, x.shape[-1], weight.shape[-1])
+
+    def back(state: State, item: tuple[Array, ...], before: Array) -> tuple[State, Array]:
+        (dh, dc), (f, i, g, o, old, squashed) = state, item
+        dc = dc + dh * o * (1 - squashed * squashed)
+        dz = np.concatenate(
+            [
+                dc * old * (f * (1 - f)),
+                dc * g * (i * (1 - i)),
+                dc * i * (1 - g * g),
+                dh * squashed * (o * (1 - o)),
+            ],
+            axis=-1,
+        )
+        return (join(dz, recurrent, before), dc * f), dz
+
+    dc = np.zeros_like(arriving.last) if c_cotangent is None else c_cotangent
+    items = (*gates, c[:-1], tanh(c[1:]))
+    each, (dh0, dc0) = back_through(back, (arriving.last, dc), items, arriving.before, steps)
+    dz = stacked(each, steps, bias.shape[0] * bias.shape[1])
+    grads = gate_gradients(dz, steps.x, h[:-1], weight)
+    return LstmGradients(restored(grads.x, lengths, reverse), grads.weight, grads.bias, dh0, dc0)

@@ -1,0 +1,123 @@
+"""Elman network: h_t = tanh(W [x_t; h_{t-1}] + b)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Shaped
+
+from assay.spec.functions import tanh
+from assay.spec.recurrent.gates import Join, added, check_shapes, gate_gradients, joined, weighted
+from assay.spec.recurrent.lengths import Lengths
+from assay.spec.recurrent.sequence import (
+    State,
+    arranged,
+    back_through,
+    cotangents,
+    history,
+    initial,
+    outputs_of,
+    restored,
+    stacked,
+)
+from assay.spec.scalars import Array
+
+X = Shaped[np.ndarray, "B T I"]
+H = Shaped[np.ndarray, "B Hd"]
+Outputs = Shaped[np.ndarray, "B T Hd"]
+Weight = Shaped[np.ndarray, "Hd K"]
+Bias = Shaped[np.ndarray, "Hd"]
+
+
+class RnnResult(NamedTuple):
+    """Outputs of all steps, and the state after the last one."""
+
+    outputs: Outputs
+    h: H
+
+
+class RnnGradients(NamedTuple):
+    """Cotangents of the inputs, each in its input's shape."""
+
+    x: X
+    weight: Weight
+    bias: Bias
+    h0: H
+
+
+def rnn_step(
+    x: Shaped[np.ndarray, "*t B I"], h: Shaped[np.ndarray, "*t B Hd"], weight: Weight, bias: Bias
+) -> Shaped[np.ndarray, "*t B Hd"]:
+    """The state after one step: tanh(W [x; h] + b).
+
+    >>> x, h, weight = np.array([[2.0]]), np.array([[-1.0]]), np.array([[1.0, 2.0]])
+    >>> rnn_step(x, h, weight, np.zeros(1)).tolist()
+    [[0.0]]
+    """
+    return tanh(weighted(joined(x, h), weight, bias))
+
+
+def rnn(
+    x: X,
+    weight: Weight,
+    bias: Bias,
+    h0: H | None = None,
+    *,
+    lengths: Lengths | None = None,
+    reverse: bool = False,
+) -> RnnResult:
+    """All outputs and the last state of a tanh recurrence.
+
+    x [B, T, I], weight [Hd, I+Hd] with the input's columns first, bias [Hd], h0 [B, Hd] (zeros
+    unless given). The returned state continues the sequence. T = 0 returns h0. ``lengths`` [B]:
+    row b ends after lengths[b] steps; its outputs beyond are 0, what x holds there has no
+    influence, and h is the state at its own end. ``reverse``: each row is read from its last step
+    to its first, and outputs stand at the position that was read. Source: J. Elman, "Finding
+    structure in time" (1990).
+
+    >>> x = np.array([[[1.0], [0.0]]])
+    >>> run = rnn(x, np.array([[1.0, 0.0]]), np.zeros(1))
+    >>> run.outputs.round(4).ravel().tolist(), run.h.tolist()
+    ([0.7616, 0.0], [[0.0]])
+    """
+    check_shapes(x, weight, bias, None)
+    steps = arranged(x, lengths, reverse)
+    start = (initial("h0", h0, steps, len(bias)),)
+    (h,) = history(lambda state, x: (rnn_step(x, state[0], weight, bias),), start, steps)
+    return RnnResult(restored(outputs_of(h, steps), lengths, reverse), h[-1])
+
+
+def rnn_backward(
+    x: X,
+    weight: Weight,
+    bias: Bias,
+    cotangent: Outputs,
+    h_cotangent: H | None = None,
+    h0: H | None = None,
+    *,
+    lengths: Lengths | None = None,
+    reverse: bool = False,
+    join: Join = added,
+) -> RnnGradients:
+    """Gradients of sum(outputs * cotangent) + sum(h * h_cotangent), back through time.
+
+    dz_t = dh_t (1 - h_t^2) and dh_{t-1} = dz_t W_h + cotangent_{t-1}. ``join`` says how the two are
+    added (see ``gates``): the value does not depend on it. Source: P. Werbos, "Backpropagation
+    through time" (1990), equations 13 to 15.
+    """
+    check_shapes(x, weight, bias, None)
+    steps = arranged(x, lengths, reverse)
+    start = (initial("h0", h0, steps, len(bias)),)
+    (h,) = history(lambda state, x: (rnn_step(x, state[0], weight, bias),), start, steps)
+    arriving = cotangents(cotangent, h_cotangent, steps, lengths, reverse)
+    recurrent = weight[:, x.shape[-1] :]
+
+    def back(state: State, h: Array, before: Array) -> tuple[State, Array]:
+        dz = state[0] * (1 - h[0] * h[0])
+        return (join(dz, recurrent, before),), dz
+
+    each, (dh0,) = back_through(back, (arriving.last,), (h[1:],), arriving.before, steps)
+    dz = stacked(each, steps, len(bias))
+    grads = gate_gradients(dz, steps.x, h[:-1], weight[None])
+    return RnnGradients(restored(grads.x, lengths, reverse), grads.weight[0], grads.bias[0], dh0)
