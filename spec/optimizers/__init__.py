@@ -1,0 +1,1 @@
+"""Optimisers: one step as a function of parameters, gradients and state."""
