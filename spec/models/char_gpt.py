@@ -8,12 +8,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.spec.models import config as rules
-from assay.spec.models.config import Config
+from assay.spec.models.closed_form import Term, Terms
+from assay.spec.models.config import ACTIVATIONS, Config
+from assay.spec.models.costs import Step, Steps, cache_scalars, matrix
 from assay.spec.models.initialisers import Normal, Uniform
 from assay.spec.models.layout import Layout, Parameter, Section, Size
-from assay.spec.models.transformer import INITIALISATIONS, Block, linear, norm
-
-ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid")
+from assay.spec.models.transformer import (
+    INITIALISATIONS,
+    Block,
+    block_steps,
+    linear,
+    norm,
+    rate_terms,
+    token_steps,
+)
 
 
 @dataclass(frozen=True)
@@ -105,3 +113,50 @@ def layout(config: CharGPTConfig) -> Layout:
         Section("", norm("final", d)),
         *(() if config.tied else (Section("", linear("head", d, v, "head", normal)),)),
     )
+
+
+def terms(config: CharGPTConfig) -> Terms:
+    """The closed form of the count; also what is stored besides.
+
+    >>> from assay.spec.models.closed_form import formula
+    >>> formula(terms(CharGPTConfig()))
+    'V D + T D + L (4 D² + 2 D F + 6 D + F) + 2 D + V D + V'
+    """
+    v, t, d = config.vocabulary, config.context, config.width
+    f, layers = config.hidden, config.layers
+    biases = 5 + config.output_bias + 3 * config.input_bias
+    head = () if config.tied else (Term("V D + V", v * d + v),)
+    return (
+        Term("V D", v * d),
+        Term("T D", t * d),
+        Term(
+            f"L (4 D² + 2 D F + {biases} D + F)", layers * (4 * d * d + 2 * d * f + biases * d + f)
+        ),
+        Term("2 D", 2 * d),
+        *head,
+        *rate_terms(config, layers),
+    )
+
+
+def steps(config: CharGPTConfig, batch: Size = 1, length: Size | None = None) -> Steps:
+    """What one forward pass writes for ``batch`` sequences of ``length`` (the context)."""
+    lead = (batch, config.context if length is None else length)
+    blocks = block_steps(
+        lead,
+        width=config.width,
+        heads=config.heads,
+        head_width=config.head_width,
+        feed_forward=config.hidden,
+        layers=config.layers,
+    )
+    return (
+        *token_steps(lead, config.width),
+        *blocks,
+        Step("final", (*lead, config.width)),
+        matrix("head", lead, config.width, config.vocabulary),
+    )
+
+
+def decoding_state(config: CharGPTConfig, batch: Size = 1) -> Size:
+    """Scalars of the key and value cache of a full context."""
+    return cache_scalars(config.layers, batch, config.context, config.width)

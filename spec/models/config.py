@@ -7,6 +7,9 @@ from dataclasses import MISSING, dataclass, fields
 from math import isfinite, isqrt
 from typing import Any, Self
 
+ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid")
+"""Names that an ``activation`` field may hold."""
+
 
 class ConfigError(ValueError):
     """Fields that cannot be, or do not fit together: every reason, in the order of the rules."""

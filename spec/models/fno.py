@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.spec.models import config as rules
-from assay.spec.models.char_gpt import ACTIVATIONS
-from assay.spec.models.config import Config
+from assay.spec.models.closed_form import Term, Terms
+from assay.spec.models.config import ACTIVATIONS, Config
+from assay.spec.models.costs import Step, Steps, matrix, transform_flops
 from assay.spec.models.initialisers import Uniform
 from assay.spec.models.layout import Layout, Parameter, Section, Size, product
 
@@ -102,3 +103,58 @@ def layout(config: FNOConfig) -> Layout:
 def _pointwise(fan_in: Size, fan_out: Size) -> tuple[Parameter, ...]:
     weight = Parameter("weight", (fan_in, fan_out), "pointwise", Uniform(0.1))
     return weight, Parameter("bias", (fan_out,), "pointwise")
+
+
+def terms(config: FNOConfig) -> Terms:
+    """The closed form, with F stored frequencies: all N, or the first m."""
+    w, k, letter = config.width, config.frequencies, "N" if config.spectrum == "full" else "m"
+    return (
+        Term("2 w", 2 * w),
+        Term(f"L (2 {letter} w² + w² + w)", config.layers * (2 * k * w * w + w * w + w)),
+        Term("w + 1", w + 1),
+    )
+
+
+def dead_scalars(config: FNOConfig) -> int:
+    """Weights whose gradient is 0 for every input: what the mask cuts off, all layers.
+
+    Full spectrum: an axis keeps min(2 m, n) frequencies. rfft: the imaginary parts of frequency 0
+    and, on an even axis, of frequency n / 2, which a real signal has not.
+
+    >>> dead_scalars(FNOConfig()), dead_scalars(FNOConfig(spectrum="rfft"))
+    (2048, 64)
+    """
+    w = config.width
+    if config.spectrum == "full":
+        kept = product(min(2 * m, n) for n, m in zip(config.spatial, config.modes, strict=True))
+        return config.layers * 2 * (config.points - kept) * w * w
+    n, m = config.spatial[0], config.modes[0]
+    real = {0, n // 2} if n % 2 == 0 else {0}
+    return config.layers * sum(k < m for k in real) * w * w
+
+
+def steps(config: FNOConfig, batch: Size = 1) -> Steps:
+    """What one forward pass writes for ``batch`` functions on the grid; the functions are data.
+
+    Complex arrays count as two. The transforms have constant matrices, so their backward pass costs
+    as much as the forward one.
+    """
+    w, n, k, layers = config.width, config.points, config.frequencies, config.layers
+    grid, modes = (batch, n), (2, batch, k, w)
+    if config.spectrum == "rfft":
+        cost = 4 * n * k
+    else:
+        cost = transform_flops(config.spatial)[config.transform]
+    transform = batch * w * cost
+    mask = (Step("block.mask", modes, repeat=layers),) if config.spectrum == "full" else ()
+    return (
+        matrix("lift", grid, 1, w, backward=1),
+        Step("block.transform", modes, "transform", transform, 1, layers),
+        Step("block.spectral", modes, "spectral", 8 * batch * k * w * w, 2, layers),
+        *mask,
+        Step("block.inverse", (*grid, w), "transform", transform, 1, layers),
+        matrix("block.skip", grid, w, w, repeat=layers),
+        Step("block.add", (*grid, w), repeat=layers),
+        Step("block.activation", (*grid, w), repeat=layers),
+        matrix("project", grid, w, 1),
+    )

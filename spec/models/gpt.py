@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.spec.models import config as rules
+from assay.spec.models.closed_form import Term, Terms
 from assay.spec.models.config import Config
+from assay.spec.models.costs import Step, Steps, cache_scalars, matrix
 from assay.spec.models.initialisers import Normal
 from assay.spec.models.layout import Layout, Parameter, Section, Size
-from assay.spec.models.transformer import linear, norm
+from assay.spec.models.transformer import block_steps, linear, norm, token_steps
 
 
 @dataclass(frozen=True)
@@ -79,3 +81,53 @@ def layout(config: GPTConfig) -> Layout:
         Section("block", block, repeat=config.layers),
         Section("", norm("final", d, bias)),
     )
+
+
+def terms(config: GPTConfig) -> Terms:
+    """The closed form of the count.
+
+    >>> from assay.spec.models.closed_form import formula
+    >>> formula(terms(GPTConfig()))
+    'V D + T D + L (12 D² + 13 D) + 2 D'
+    """
+    d, layers, biased = config.width, config.layers, config.bias
+    return (
+        Term("V D", config.vocabulary * d),
+        Term("T D", config.context * d),
+        Term(f"L (12 D² + {13 if biased else 2} D)", layers * (12 * d + (13 if biased else 2)) * d),
+        Term("2 D", 2 * d) if biased else Term("D", d),
+    )
+
+
+def steps(config: GPTConfig, batch: Size = 1, length: Size | None = None) -> Steps:
+    """What one forward pass writes for ``batch`` sequences of ``length`` (the context).
+
+    >>> from assay.spec.models.costs import training_flops
+    >>> training_flops(steps(GPTConfig(), 4, 64))
+    1409286144
+    """
+    lead = (batch, config.context if length is None else length)
+    blocks = block_steps(
+        lead,
+        width=config.width,
+        heads=config.heads,
+        head_width=config.head_width,
+        feed_forward=config.hidden,
+        layers=config.layers,
+        fused=True,
+    )
+    return (
+        *token_steps(lead, config.width),
+        *blocks,
+        Step("final", (*lead, config.width)),
+        matrix("head", lead, config.width, config.vocabulary),
+    )
+
+
+def decoding_state(config: GPTConfig, batch: Size = 1) -> Size:
+    """Scalars of the key and value cache of a full context.
+
+    >>> decoding_state(GPTConfig()) * 4
+    524288
+    """
+    return cache_scalars(config.layers, batch, config.context, config.width)

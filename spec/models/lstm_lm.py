@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.spec.models import config as rules
+from assay.spec.models.closed_form import Term, Terms
 from assay.spec.models.config import Config
-from assay.spec.models.layout import Layout, Section
-from assay.spec.models.rnn_lm import stack
+from assay.spec.models.costs import Steps, matrix
+from assay.spec.models.layout import Layout, Section, Size
+from assay.spec.models.rnn_lm import recurrent_steps, stack, stack_terms
 from assay.spec.models.transformer import linear
 
 GATES = ("forget", "input", "candidate", "output")
@@ -43,3 +45,21 @@ def layout(config: LSTMLanguageModelConfig) -> Layout:
     """
     v, h = config.vocabulary, config.hidden
     return (*stack(v, h, config.layers, GATES), Section("", linear("head", h, v, "head")))
+
+
+def terms(config: LSTMLanguageModelConfig) -> Terms:
+    """The closed form of the count."""
+    v, h = config.vocabulary, config.hidden
+    return (*stack_terms("V", v, h, config.layers, 4), Term("(H + 1) V", (h + 1) * v))
+
+
+def steps(config: LSTMLanguageModelConfig, batch: Size = 1, length: Size | None = None) -> Steps:
+    """What one forward pass writes for ``batch`` sequences of ``length`` (the context)."""
+    lead = (batch, config.context if length is None else length)
+    v, h = config.vocabulary, config.hidden
+    return (*recurrent_steps(lead, v, h, config.layers, 4), matrix("head", lead, h, v))
+
+
+def decoding_state(config: LSTMLanguageModelConfig, batch: Size = 1) -> Size:
+    """Scalars that one step hands to the next: h and c of every layer."""
+    return 2 * config.layers * batch * config.hidden

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.spec.models import config as rules
+from assay.spec.models.closed_form import Term, Terms
 from assay.spec.models.config import Config
-from assay.spec.models.layout import Layout, Section
+from assay.spec.models.costs import Steps, matrix
+from assay.spec.models.layout import Layout, Section, Size
 from assay.spec.models.lstm_lm import GATES
-from assay.spec.models.rnn_lm import stack
+from assay.spec.models.rnn_lm import recurrent_steps, stack, stack_terms
 from assay.spec.models.transformer import linear
 
 
@@ -43,3 +45,24 @@ def layout(config: LSTMRegressionConfig) -> Layout:
         *stack(config.inputs, h, config.layers, GATES),
         Section("", linear("head", h, config.outputs, "head")),
     )
+
+
+def terms(config: LSTMRegressionConfig) -> Terms:
+    """The closed form of the count."""
+    h, out = config.hidden, config.outputs
+    return (*stack_terms("I", config.inputs, h, config.layers, 4), Term("(H + 1) O", (h + 1) * out))
+
+
+def steps(config: LSTMRegressionConfig, batch: Size = 1, length: Size | None = None) -> Steps:
+    """What one forward pass writes for ``batch`` sequences of ``length`` (the context)."""
+    lead = (batch, config.context if length is None else length)
+    h = config.hidden
+    return (
+        *recurrent_steps(lead, config.inputs, h, config.layers, 4),
+        matrix("head", lead, h, config.outputs),
+    )
+
+
+def decoding_state(config: LSTMRegressionConfig, batch: Size = 1) -> Size:
+    """Scalars that one step hands to the next: h and c of every layer."""
+    return 2 * config.layers * batch * config.hidden

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from assay.spec.models import config as rules
-from assay.spec.models.char_gpt import ACTIVATIONS
-from assay.spec.models.config import Config
+from assay.spec.models.closed_form import Term, Terms
+from assay.spec.models.config import ACTIVATIONS, Config
+from assay.spec.models.costs import Step, Steps, matrix
 from assay.spec.models.layout import Layout, Section, Size
 from assay.spec.models.transformer import linear
 
@@ -57,3 +58,28 @@ def layout(config: MLPConfig) -> Layout:
     if not config.shortcut:
         return layers
     return (*layers, Section("", linear("shortcut", config.inputs, config.outputs, "linear")))
+
+
+def terms(config: MLPConfig) -> Terms:
+    """The closed form: (in + 1) out for each layer."""
+    layers = tuple(
+        Term(f"({fan_in} + 1) {fan_out}", (fan_in + 1) * fan_out)
+        for fan_in, fan_out in pairwise(config.widths)
+    )
+    if not config.shortcut:
+        return layers
+    fan_in, fan_out = config.inputs, config.outputs
+    return (*layers, Term(f"({fan_in} + 1) {fan_out}", (fan_in + 1) * fan_out))
+
+
+def steps(config: MLPConfig, batch: Size = 1) -> Steps:
+    """What one forward pass writes for ``batch`` rows; the inputs are data."""
+    found: list[Step] = []
+    for i, (fan_in, fan_out) in enumerate(pairwise(config.widths)):
+        found.append(matrix(f"layer.{i}", (batch,), fan_in, fan_out, backward=2 if i else 1))
+        if i < len(config.hidden):
+            found.append(Step(f"activation.{i}", (batch, fan_out)))
+    if config.shortcut:
+        found.append(matrix("shortcut", (batch,), config.inputs, config.outputs, backward=1))
+        found.append(Step("add", (batch, config.outputs)))
+    return tuple(found)

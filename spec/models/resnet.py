@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.spec.models import config as rules
+from assay.spec.models.closed_form import Term, Terms
 from assay.spec.models.config import Config
+from assay.spec.models.costs import Step, Steps, matrix
 from assay.spec.models.initialisers import Glorot
 from assay.spec.models.layout import Layout, Parameter, Section, Size, product
 from assay.spec.models.transformer import linear
@@ -76,4 +78,39 @@ def layout(config: ResNetConfig) -> Layout:
         Section("", convolution("stem", config.channels, w, kernel)),
         Section("block", block, repeat=BLOCKS),
         Section("", linear("head", w, config.classes, "head")),
+    )
+
+
+def terms(config: ResNetConfig) -> Terms:
+    """The closed form, with K taps in a kernel, C channels in and M classes."""
+    c, w, m, k = config.channels, config.hidden, config.classes, product(config.kernel)
+    return (
+        Term("(C K + 1) W", (c * k + 1) * w),
+        Term("4 (W K + 1) W", 4 * (w * k + 1) * w),
+        Term("(W + 1) M", (w + 1) * m),
+    )
+
+
+def steps(config: ResNetConfig, batch: Size = 1) -> Steps:
+    """What one forward pass writes for ``batch`` images; the images are data.
+
+    >>> [s.writes for s in steps(ResNetConfig(), 8)][-3:]
+    [(8, 4, 8, 8), (8, 4), (8, 10)]
+    """
+    features = (batch, config.hidden, *config.spatial)
+
+    def convolve(name: str, channels: Size, backward: int = 2, repeat: Size = 1) -> Step:
+        flops = 2 * product(features) * channels * product(config.kernel)
+        return Step(name, features, "convolution", flops, backward, repeat)
+
+    return (
+        convolve("stem", config.channels, backward=1),
+        Step("stem.activation", features),
+        convolve("block.conv1", config.hidden, repeat=BLOCKS),
+        Step("block.activation1", features, repeat=BLOCKS),
+        convolve("block.conv2", config.hidden, repeat=BLOCKS),
+        Step("block.add", features, repeat=BLOCKS),
+        Step("block.activation2", features, repeat=BLOCKS),
+        Step("mean", (batch, config.hidden)),
+        matrix("head", (batch,), config.hidden, config.classes),
     )

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.spec.models import config as rules
+from assay.spec.models.closed_form import Term, Terms
 from assay.spec.models.config import Config
+from assay.spec.models.costs import Step, Steps, matrix
 from assay.spec.models.initialisers import Glorot
 from assay.spec.models.layout import Layout, Parameter, Section, Size
 from assay.spec.models.transformer import linear
@@ -59,3 +61,54 @@ def layout(config: RNNLanguageModelConfig) -> Layout:
     """
     v, h = config.vocabulary, config.hidden
     return (*stack(v, h, config.layers, ("",)), Section("", linear("head", h, v, "head")))
+
+
+def stack_terms(inputs: str, i: Size, hidden: Size, layers: Size, gates: int) -> Terms:
+    """The closed form of ``stack``: per gate (I + H + 1) H in the first layer, then (2 H + 1) H."""
+    per_gate = f"{gates} " if gates > 1 else ""
+    return (
+        Term(f"{per_gate}({inputs} + H + 1) H", gates * (i + hidden + 1) * hidden),
+        Term(f"(L - 1) {per_gate}(2 H + 1) H", (layers - 1) * gates * (2 * hidden + 1) * hidden),
+    )
+
+
+def recurrent_steps(
+    lead: tuple[Size, Size], inputs: Size, hidden: Size, layers: Size, gates: int
+) -> Steps:
+    """What ``stack`` writes; the inputs of the first layer are data.
+
+    The columns of W that meet the input and those that meet the state are counted apart. With four
+    gates the cell is written beside the state.
+    """
+
+    def layer(name: str, fan_in: Size, backward: int, repeat: Size) -> Steps:
+        cell = (Step(f"{name}.cell", (*lead, hidden), repeat=repeat),) if gates > 1 else ()
+        return (
+            matrix(
+                f"{name}.inputs", lead, fan_in, gates * hidden, backward=backward, repeat=repeat
+            ),
+            matrix(f"{name}.state", lead, hidden, gates * hidden, repeat=repeat),
+            Step(f"{name}.gates", (*lead, gates * hidden), repeat=repeat),
+            *cell,
+            Step(f"{name}.hidden", (*lead, hidden), repeat=repeat),
+        )
+
+    return (*layer("cell.0", inputs, 1, 1), *layer("cell", hidden, 2, layers - 1))
+
+
+def terms(config: RNNLanguageModelConfig) -> Terms:
+    """The closed form of the count."""
+    v, h = config.vocabulary, config.hidden
+    return (*stack_terms("V", v, h, config.layers, 1), Term("(H + 1) V", (h + 1) * v))
+
+
+def steps(config: RNNLanguageModelConfig, batch: Size = 1, length: Size | None = None) -> Steps:
+    """What one forward pass writes for ``batch`` sequences of ``length`` (the context)."""
+    lead = (batch, config.context if length is None else length)
+    v, h = config.vocabulary, config.hidden
+    return (*recurrent_steps(lead, v, h, config.layers, 1), matrix("head", lead, h, v))
+
+
+def decoding_state(config: RNNLanguageModelConfig, batch: Size = 1) -> Size:
+    """Scalars that one step hands to the next: h of every layer."""
+    return config.layers * batch * config.hidden

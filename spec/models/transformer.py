@@ -7,7 +7,10 @@ applied as x W^T + b.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
+from assay.spec.models.closed_form import Term, Terms
+from assay.spec.models.costs import Step, Steps, matrix
 from assay.spec.models.initialisers import ONES, ZEROS, Constant, Glorot, Initialiser, Normal
 from assay.spec.models.layout import Parameter, Section, Size
 
@@ -95,3 +98,67 @@ class Block:
     def section(self, layers: Size) -> Section:
         """``layers`` blocks."""
         return Section("block", self.parameters(), repeat=layers)
+
+
+def token_steps(lead: tuple[Size, ...], width: Size) -> Steps:
+    """Looking up the tokens, and the sum with their positions."""
+    return Step("token", (*lead, width)), Step("position", (*lead, width))
+
+
+def block_steps(
+    lead: tuple[Size, Size],
+    *,
+    width: Size,
+    heads: Size,
+    head_width: Size,
+    feed_forward: Size,
+    layers: Size,
+    fused: bool = False,
+) -> Steps:
+    """The steps of every block on ``lead`` = (B, T); every query meets every key.
+
+    A kernel that skips keys which a causal mask blocks does up to half of the attention steps less.
+    """
+    b, t = lead
+    inner = heads * head_width
+    meeting = 2 * b * heads * t * t * head_width
+
+    def linear_map(name: str, fan_in: Size, fan_out: Size) -> Step:
+        return matrix(f"block.{name}", lead, fan_in, fan_out, repeat=layers)
+
+    def plain(name: str, *shape: Size) -> Step:
+        return Step(f"block.{name}", shape, repeat=layers)
+
+    projections = (
+        (linear_map("attention.qkv", width, 3 * inner),)
+        if fused
+        else tuple(linear_map(f"attention.{n}", width, inner) for n in ("query", "key", "value"))
+    )
+    return (
+        plain("ln1", *lead, width),
+        *projections,
+        Step("block.attention.scores", (b, heads, t, t), "attention", meeting, repeat=layers),
+        plain("attention.weights", b, heads, t, t),
+        Step("block.attention.values", (*lead, inner), "attention", meeting, repeat=layers),
+        linear_map("attention.output", inner, width),
+        plain("add1", *lead, width),
+        plain("ln2", *lead, width),
+        linear_map("mlp.up", width, feed_forward),
+        plain("mlp.activation", *lead, feed_forward),
+        linear_map("mlp.down", feed_forward, width),
+        plain("add2", *lead, width),
+    )
+
+
+def rate_terms(config: Any, layers: Size) -> Terms:
+    """The stored rates of dropouts: two on the residual branches, one at each other place."""
+    places = (
+        (2, config.dropout, "residual"),
+        (1, config.attention_dropout, "attention"),
+        (1, config.feed_forward_dropout, "feed-forward"),
+    )
+    return tuple(
+        Term(f"{n} L ({where} dropout rates)", n * layers, trainable=False)
+        for n, rate, where in places
+        if rate
+    )

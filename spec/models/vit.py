@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from assay.spec.models import config as rules
-from assay.spec.models.char_gpt import ACTIVATIONS
-from assay.spec.models.config import Config
+from assay.spec.models.closed_form import Term, Terms
+from assay.spec.models.config import ACTIVATIONS, Config
+from assay.spec.models.costs import Step, Steps, matrix
 from assay.spec.models.initialisers import Uniform
 from assay.spec.models.layout import Layout, Parameter, Section, Size, product
-from assay.spec.models.transformer import Block, linear, norm
+from assay.spec.models.transformer import Block, block_steps, linear, norm, rate_terms
 
 POOLINGS = ("mean", "cls")
 
@@ -143,4 +144,52 @@ def layout(config: ViTConfig) -> Layout:
         ),
         block.section(config.layers),
         Section("", (*norm("final", d), *linear("head", d, config.classes, "head"))),
+    )
+
+
+def terms(config: ViTConfig) -> Terms:
+    """The closed form, with A = H Dh, P taps in a patch, C channels, S tokens and M classes."""
+    d, a, f, layers = config.width, config.inner, config.feed_forward, config.layers
+    c, p, m = config.channels, product(config.kernel), config.classes
+    own = config.pooling == "cls"
+    biases = " + 3 A" if config.input_bias else ""
+    block = 4 * d * a + 2 * d * f + 6 * d + f + (3 * a if config.input_bias else 0)
+    return (
+        Term("(C P + 1) D", (c * p + 1) * d),
+        *((Term("D", d),) if own else ()),
+        Term("S D", config.context * d),
+        Term(f"L (4 D A + 2 D F + 6 D + F{biases})", layers * block),
+        Term("2 D", 2 * d),
+        Term("(D + 1) M", (d + 1) * m),
+        *rate_terms(config, layers),
+    )
+
+
+def steps(config: ViTConfig, batch: Size = 1) -> Steps:
+    """What one forward pass writes for ``batch`` images; the images are data.
+
+    >>> small = ViTConfig(spatial=(32, 32), kernel=(4, 4), stride=(4, 4), width=64, pooling="cls")
+    >>> [s.writes for s in steps(small, 8)][:2]
+    [(8, 64, 8, 8), (8, 65, 64)]
+    """
+    d, lead = config.width, (batch, config.context)
+    patches = (batch, d, *config.grid)
+    flops = 2 * product(patches) * config.channels * product(config.kernel)
+    blocks = block_steps(
+        lead,
+        width=d,
+        heads=config.heads,
+        head_width=config.head_width,
+        feed_forward=config.feed_forward,
+        layers=config.layers,
+    )
+    read = "class" if config.pooling == "cls" else "mean"
+    return (
+        Step("patch", patches, "convolution", flops, backward=1),
+        *((Step("class_token", (*lead, d)),) if config.pooling == "cls" else ()),
+        Step("position", (*lead, d)),
+        *blocks,
+        Step("final", (*lead, d)),
+        Step(read, (batch, d)),
+        matrix("head", (batch,), d, config.classes),
     )
