@@ -29,11 +29,14 @@ def arithmetic_of(dtype: str) -> Arithmetic:
     return Arithmetic(dtype, dtype, dtype, exp_ulps=4.0)
 
 
+def _holds_floats(x: np.ndarray) -> bool:
+    # numpy does not count bfloat16 among its floating-point types.
+    return np.issubdtype(x.dtype, np.floating) or x.dtype == ml_dtypes.bfloat16
+
+
 def rounded(arrays: Arrays, kind: Any) -> dict[str, np.ndarray]:
     """Floats rounded to a format; integers and truth values as they are."""
-    return {
-        n: a.astype(kind) if np.issubdtype(a.dtype, np.floating) else a for n, a in arrays.items()
-    }
+    return {n: a.astype(kind) if _holds_floats(a) else a for n, a in arrays.items()}
 
 
 def widened(arrays: Arrays) -> dict[str, np.ndarray]:

@@ -1,0 +1,1 @@
+"""Operators on grids of any number of axes: convolution, pooling, patches."""
