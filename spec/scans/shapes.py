@@ -56,3 +56,14 @@ def sum_of(terms: Sequence[Array]) -> Array:
     [4.0, 6.0]
     """
     return total(np.stack(terms, axis=-1))[..., 0]
+
+
+def with_last(x: Array, extra: Array | None) -> Array:
+    """``extra`` added to the last entry of x, where there is one; time first.
+
+    >>> with_last(np.array([1.0, 2.0]), np.array(5.0)).tolist()
+    [1.0, 7.0]
+    """
+    if extra is None or not len(x):
+        return x
+    return np.concatenate([x[:-1], x[-1:] + extra])

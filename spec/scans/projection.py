@@ -1,0 +1,47 @@
+"""Projection of features: y = x W, with W stored in by out, and its pullback."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from jaxtyping import Shaped
+
+Weight = Shaped[np.ndarray, "I O"]
+
+
+def project(
+    x: Shaped[np.ndarray, "*b I"], weight: Weight, bias: Shaped[np.ndarray, "O"] | None = None
+) -> Shaped[np.ndarray, "*b O"]:
+    """Each row of x times the weight, plus the bias as one more product of the same sum.
+
+    >>> project(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]), np.array([5.0])).tolist()
+    [[16.0]]
+    """
+    if bias is not None:
+        x = np.concatenate([x, np.ones_like(x[..., :1])], axis=-1)
+        weight = np.concatenate([weight, bias[None]])
+    return np.matmul(x, weight)
+
+
+def project_backward(
+    x: Shaped[np.ndarray, "*b I"], weight: Weight, cotangent: Shaped[np.ndarray, "*b O"]
+) -> tuple[Shaped[np.ndarray, "*b I"], Weight]:
+    """Gradients of sum(y * cotangent): dx = g W^T and dW = x^T g, summed over the rows.
+
+    >>> one = np.ones((1, 1))
+    >>> [g.tolist() for g in project_backward(2 * one, 3 * one, one)]
+    [[[3.0]], [[2.0]]]
+    """
+    rows = math.prod(x.shape[:-1])
+    flat = x.reshape(rows, weight.shape[0])
+    g = cotangent.reshape(rows, weight.shape[1])
+    return np.matmul(cotangent, weight.T), np.matmul(flat.T, g)
+
+
+def check_projection(name: str, weight: Weight, rows: int, columns: int | None = None) -> None:
+    """ValueError unless ``weight`` is [rows, columns] (None: any number of columns)."""
+    fits = weight.ndim == 2 and weight.shape[0] == rows and columns in (None, weight.shape[-1])
+    if not fits:
+        wanted = "any" if columns is None else columns
+        raise ValueError(f"shape of {name} {weight.shape} must be ({rows}, {wanted})")
