@@ -109,6 +109,10 @@ Open Scope R_scope.
 
 Notation real_row := (list (entry reals)).
 
+(** The ring of the reals, where their type is hidden behind the record. *)
+Ltac real_ring :=
+  simpl; apply Rminus_diag_uniq; ring.
+
 Lemma sum_scaled : forall (c : R) (xs : list R),
   sum (K := reals) (map (fun x => x * c) xs) = sum (K := reals) xs * c.
 Proof.
