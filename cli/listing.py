@@ -91,6 +91,19 @@ def _profiles() -> Rows:
     ]
 
 
+def _models() -> Rows:
+    from assay.spec.models.catalogue import MODELS
+
+    return [
+        {
+            "model": m.name,
+            "presets": ", ".join(p.name for p in m.presets),
+            "summary": m.summary,
+        }
+        for m in MODELS
+    ]
+
+
 LISTS: dict[str, Callable[[], Rows]] = {
     "ops": _ops,
     "claims": _claims,
@@ -98,6 +111,7 @@ LISTS: dict[str, Callable[[], Rows]] = {
     "properties": _properties,
     "obligations": _obligations,
     "profiles": _profiles,
+    "models": _models,
 }
 
 
@@ -118,7 +132,7 @@ def _execute(args: Namespace) -> Status:
 
 COMMAND = Command(
     name="list",
-    summary="list ops, claims, backends, properties, obligations or profiles",
+    summary="list ops, claims, backends, properties, obligations, profiles or models",
     examples=(
         ("assay list claims", "every statement that must hold, in words"),
         ("assay list backends --json", "for a program to read"),

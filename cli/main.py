@@ -11,7 +11,7 @@ from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormat
 from collections.abc import Sequence
 from pathlib import Path
 
-from assay.cli import listing, new_backend, prove, replay, repro, run
+from assay.cli import layout, listing, new_backend, prove, replay, repro, run
 from assay.cli.command import STORE, Command, Status, UsageError
 from assay.cli.report import command as report
 
@@ -21,6 +21,7 @@ COMMANDS: tuple[Command, ...] = (
     report.COMMAND,
     replay.COMMAND,
     repro.COMMAND,
+    layout.COMMAND,
     listing.COMMAND,
     new_backend.COMMAND,
 )
@@ -92,6 +93,8 @@ def _explain(error: Exception, args: Namespace) -> Status:
         return _say(
             f"{full}; what was found before is kept (assay report shows it)", Status.UNANSWERED
         )
+    if isinstance(error, UsageError):  # asked first, since the other kinds are slow to import
+        return _say(str(error), Status.USAGE)
     if isinstance(error, _expected_errors()):
         return _say(str(error), Status.USAGE)
     if isinstance(error, OSError) and error.filename is not None:
@@ -106,7 +109,7 @@ def _expected_errors() -> tuple[type[Exception], ...]:
     from assay.properties.journal import JournalError
     from assay.properties.known import KnownError
 
-    return (UsageError, TargetError, OptionError, JournalError, KnownError)
+    return (TargetError, OptionError, JournalError, KnownError)
 
 
 def _disk_full(error: BaseException | None) -> str:

@@ -26,6 +26,7 @@ from assay.spec.models.mlp import MLPConfig
 from assay.spec.models.model import Model, Preset
 from assay.spec.models.resnet import ResNetConfig
 from assay.spec.models.rnn_lm import RNNLanguageModelConfig
+from assay.spec.models.transformer import transformer_extras
 from assay.spec.models.vit import ViTConfig
 
 _KARPATHY = CharGPTConfig(context=256, heads=6, width=384, layers=6, dropout=0.2)
@@ -101,6 +102,7 @@ MODELS: tuple[Model, ...] = (
             Preset("karpathy", "6 layers of width 384, dropout 0.2", _KARPATHY),
         ),
         char_gpt.decoding_state,
+        transformer_extras,
     ),
     Model(
         "gpt",
@@ -115,6 +117,7 @@ MODELS: tuple[Model, ...] = (
             Preset("gpt3", "GPT-3, dense attention", GPTConfig(50257, 2048, 96, 96, 12288)),
         ),
         gpt.decoding_state,
+        transformer_extras,
     ),
     Model(
         "rnn_lm",
@@ -169,6 +172,7 @@ MODELS: tuple[Model, ...] = (
             Preset("wide", "64 points, width 32, 4 layers", _WIDE),
             Preset("wide_rfft", "the same with rfft", replace(_WIDE, spectrum="rfft")),
         ),
+        extras=fno.extras,
     ),
 )
 

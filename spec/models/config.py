@@ -11,6 +11,10 @@ ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu", "tanh", "sigmoid")
 """Names that an ``activation`` field may hold."""
 
 
+LARGEST = 2**63 - 1
+"""No size may exceed what an address can be."""
+
+
 class ConfigError(ValueError):
     """Fields that cannot be, or do not fit together: every reason, in the order of the rules."""
 
@@ -67,8 +71,14 @@ def whole(config: Config, *names: str, least: int = 1) -> Iterator[str]:
     """Each named field is a whole number of at least ``least``."""
     for name in names:
         value = getattr(config, name)
-        if not (is_whole(value) and value >= least):
-            yield f"{name}={value!r} must be a whole number; valid: {least} or more"
+        if not (is_whole(value) and least <= value <= LARGEST):
+            yield f"{name}={value!r} must be a whole number; valid: {_range(least, value)}"
+
+
+def _range(least: int, *values: Any) -> str:
+    """The end is named only where something is beyond it."""
+    beyond = any(is_whole(v) and v > LARGEST for v in values)
+    return f"{least} to {LARGEST}" if beyond else f"{least} or more"
 
 
 def extents(config: Config, *names: str, least: int = 1, axes: str | None = None) -> Iterator[str]:
@@ -79,14 +89,16 @@ def extents(config: Config, *names: str, least: int = 1, axes: str | None = None
     """
     for name in names:
         value = getattr(config, name)
-        if not (isinstance(value, tuple) and all(is_whole(v) and v >= least for v in value)):
-            yield f"{name}={value!r} must hold whole numbers; valid: each {least} or more"
+        entries = value if isinstance(value, tuple) else (None,)
+        if not all(is_whole(v) and least <= v <= LARGEST for v in entries):
+            valid = _range(least, *entries)
+            yield f"{name}={value!r} must hold whole numbers; valid: each {valid}"
             continue
         wanted = getattr(config, axes) if axes else None
         if isinstance(wanted, tuple) and len(value) != len(wanted):
             yield (
                 f"{name}={value!r} must have one entry per axis of {axes}={wanted!r}; "
-                f"valid: {len(wanted)} entries"
+                f"valid: {len(wanted)} numbers"
             )
         if axes is None and not value:
             yield f"{name}={value!r} must not be empty; valid: one entry per axis"

@@ -158,3 +158,12 @@ def steps(config: FNOConfig, batch: Size = 1) -> Steps:
         Step("block.activation", (*grid, w), repeat=layers),
         matrix("project", grid, w, 1),
     )
+
+
+def extras(config: FNOConfig) -> tuple[tuple[str, Size, str], ...]:
+    """Dead weights, and one transform of one channel by each way to compute it."""
+    ways = transform_flops(config.spatial)
+    return (
+        ("parameters with zero gradient", dead_scalars(config), ""),
+        *((f"one transform, {way}", cost, "FLOPs") for way, cost in ways.items()),
+    )

@@ -34,6 +34,7 @@ class Model:
     presets         the first one is the default
     decoding_state  (config, batch) -> scalars that one step of decoding hands to the next; None for
                     models without time
+    extras          (config) -> further figures: (name, value, unit)
     """
 
     name: str
@@ -44,6 +45,7 @@ class Model:
     steps: Callable[[Any, Size], Steps]
     presets: tuple[Preset, ...]
     decoding_state: Callable[[Any, Size], Size] | None = None
+    extras: Callable[[Any], tuple[tuple[str, Size, str], ...]] = lambda config: ()
 
     @property
     def unit(self) -> str:

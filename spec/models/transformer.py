@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assay.spec.models.closed_form import Term, Terms
-from assay.spec.models.costs import Step, Steps, matrix
+from assay.spec.models.costs import Step, Steps, matrix, transformer_training_flops
 from assay.spec.models.initialisers import ONES, ZEROS, Constant, Glorot, Initialiser, Normal
 from assay.spec.models.layout import Parameter, Section, Size
 
@@ -147,6 +147,23 @@ def block_steps(
         plain("mlp.activation", *lead, feed_forward),
         linear_map("mlp.down", feed_forward, width),
         plain("add2", *lead, width),
+    )
+
+
+def transformer_extras(config: Any) -> tuple[tuple[str, Size, str], ...]:
+    """The weights of matrix products, and the closed form of the cost of training.
+
+    The head counts, also where it is the token table; looking up a token or a position does not.
+    """
+    d, layers = config.width, config.layers
+    weights = layers * (4 * d * d + 2 * d * config.hidden) + config.vocabulary * d
+    return (
+        ("weights in matrix products, N", weights, ""),
+        (
+            "6 N + 12 L T D per token",
+            transformer_training_flops(weights, layers, config.context, d),
+            "FLOPs",
+        ),
     )
 
 
