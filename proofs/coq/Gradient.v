@@ -37,7 +37,7 @@ End Definitions.
 Arguments dot {K} row.
 Arguments softmax_backward {K} row.
 
-Open Scope R_scope.
+Local Open Scope R_scope.
 
 (** Entries of a row with the weights that the softmax gives it, and any cotangents. *)
 Definition triples (top : R) (row : list (entry reals)) (gs : list R) : list (triple reals) :=

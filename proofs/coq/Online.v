@@ -83,7 +83,7 @@ Arguments mass {K} s.
 Arguments acc {K} s.
 Arguments some {K} s.
 
-Open Scope R_scope.
+Local Open Scope R_scope.
 
 Notation real_key := (key reals).
 

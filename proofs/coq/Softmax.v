@@ -6,7 +6,7 @@
 
 From Coq Require Import List Reals Lra QArith Qpower Qminmax.
 Import ListNotations.
-Close Scope Q_scope.
+Local Close Scope Q_scope.
 
 Record arithmetic := Arithmetic {
   number : Type;
@@ -105,7 +105,7 @@ Arguments agree {K} x y.
 
 (** ** Over the real numbers, with the real exponential *)
 
-Open Scope R_scope.
+Local Open Scope R_scope.
 
 Notation real_row := (list (entry reals)).
 
