@@ -63,6 +63,65 @@ SIGNATURES: Mapping[str, Signature] = {
     "pooling": Signature(
         ("x",), {"kind": "mean", "window": None, "stride": None, "padding": 0}, ("out",)
     ),
+    "affine_scan": Signature(("a", "b", "x"), {"h0": None}, ("states",)),
+    "diagonal_ssm": Signature(
+        ("x", "a", "b", "c", "d", "in_proj", "readout"), {"h0": None}, ("out", "state")
+    ),
+    "compact_ssm": Signature(
+        ("x", "a", "b", "c", "d", "in_proj", "gate_proj", "out_proj"),
+        {"h0": None},
+        ("out", "state"),
+    ),
+    "causal_conv1d": Signature(
+        ("x", "weight"), {"bias": None, "history": None}, ("out", "history")
+    ),
+    "selective_scan": Signature(
+        ("u", "delta", "a", "b", "c"), {"d": None, "h0": None}, ("out", "state")
+    ),
+    "selective_block": Signature(
+        (
+            "x",
+            "x_proj",
+            "z_proj",
+            "kernel",
+            "conv_bias",
+            "dt_proj",
+            "dt_bias",
+            "a",
+            "b_proj",
+            "c_proj",
+            "d_skip",
+            "out_proj",
+        ),
+        {"h0": None, "history": None},
+        ("out", "state", "history"),
+    ),
+    "linear": Signature(("x", "weight"), {"bias": None}, ("out",)),
+    "embedding": Signature(("ids", "table"), {"padding_idx": None}, ("out",)),
+    "layer_norm": Signature(("x",), {"weight": None, "bias": None, "eps": 1e-5}, ("out",)),
+    "rms_norm": Signature(("x",), {"weight": None, "eps": 1e-5}, ("out",)),
+    "group_norm": Signature(
+        ("x",), {"weight": None, "bias": None, "groups": 1, "eps": 1e-5}, ("out",)
+    ),
+    "batch_norm": Signature(("x",), {"weight": None, "bias": None, "eps": 1e-5}, ("out",)),
+    "relu": Signature(("x",), {}, ("out",)),
+    "gelu": Signature(("x",), {"approximate": "none"}, ("out",)),
+    "silu": Signature(("x",), {}, ("out",)),
+    "sigmoid": Signature(("x",), {}, ("out",)),
+    "tanh": Signature(("x",), {}, ("out",)),
+    "softplus": Signature(("x",), {}, ("out",)),
+    "dropout": Signature(("x", "keep"), {"p": 0.5, "training": True}, ("out",)),
+    "log_softmax": Signature(("x",), {}, ("out",)),
+    "cross_entropy": Signature(
+        ("logits", "targets"),
+        {
+            "ignore_index": -100,
+            "label_smoothing": 0.0,
+            "reduction": "mean",
+            "all_ignored": "nan",
+        },
+        ("loss",),
+    ),
 }
 
 ALIASES: Mapping[str, str] = {

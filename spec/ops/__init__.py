@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from assay.spec.ops.activation import ACTIVATION
 from assay.spec.ops.attention import ATTENTION
 from assay.spec.ops.entry import Arrays, Attribute, Input, Op
+from assay.spec.ops.linear import LINEAR
+from assay.spec.ops.loss import LOSS
+from assay.spec.ops.norm import NORM
 from assay.spec.ops.recurrent import RECURRENT
+from assay.spec.ops.scans import SCANS
 from assay.spec.ops.softmax import MASKED_SOFTMAX
 from assay.spec.ops.spatial import SPATIAL
 
 __all__ = ["OPS", "Arrays", "Attribute", "Input", "Op", "op"]
 
-OPS: tuple[Op, ...] = (MASKED_SOFTMAX, ATTENTION, *RECURRENT, *SPATIAL)
+OPS: tuple[Op, ...] = (
+    MASKED_SOFTMAX,
+    ATTENTION,
+    *NORM,
+    *LOSS,
+    *LINEAR,
+    *ACTIVATION,
+    *RECURRENT,
+    *SPATIAL,
+    *SCANS,
+)
 
 
 def op(name: str) -> Op:

@@ -4,6 +4,7 @@ W_x)) with delta = softplus(u W_dt + bias), b = u W_b and c = u W_c.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,12 @@ from assay.spec.layers.activations import silu, silu_backward, softplus, softplu
 from assay.spec.scalars import Array, exp
 from assay.spec.scans.causal_conv import causal_conv1d, causal_conv1d_backward
 from assay.spec.scans.projection import check_projection, project, project_backward
-from assay.spec.scans.selective import selective_scan, selective_scan_backward
+from assay.spec.scans.selective import (
+    Carry,
+    carried_over,
+    selective_scan,
+    selective_scan_backward,
+)
 from assay.spec.scans.shapes import sum_of
 
 X = Shaped[np.ndarray, "B T I"]
@@ -75,6 +81,17 @@ class MambaGradients(NamedTuple):
     state: BlockState
 
 
+class Forms(NamedTuple):
+    """How two parts are evaluated: equal over the reals, not in floats (see ``bounds``)."""
+
+    softplus: Callable[[Array], Array] = softplus
+    carry: Carry = carried_over
+
+
+STABLE = Forms()
+"""The forms that lose the least."""
+
+
 class _Pass(NamedTuple):
     """Everything that a forward pass makes on its way."""
 
@@ -107,20 +124,24 @@ def _check(x: X, p: BlockParameters) -> None:
             raise ValueError(f"shape of {name} {getattr(p, name).shape} must be ({channels},)")
 
 
-def _forward(x: X, p: BlockParameters, state: BlockState | None) -> _Pass:
+def _forward(x: X, p: BlockParameters, state: BlockState | None, forms: Forms) -> _Pass:
     _check(x, p)
     h0, past = (None, None) if state is None else state
     inner, gate = project(x, p.x_proj), project(x, p.z_proj)
     conv, history = causal_conv1d(inner, p.kernel, p.conv_bias, past)
     u = silu(conv)
     raw_delta = project(u, p.dt_proj, p.dt_bias)
-    delta, b, c = softplus(raw_delta), project(u, p.b_proj), project(u, p.c_proj)
+    delta, b, c = forms.softplus(raw_delta), project(u, p.b_proj), project(u, p.c_proj)
     y, h = selective_scan(u, delta, p.a, b, c, p.d_skip, h0)
     return _Pass(inner, gate, conv, u, raw_delta, delta, b, c, y, BlockState(h, history))
 
 
 def selective_block(
-    x: X, parameters: BlockParameters, state: BlockState | None = None
+    x: X,
+    parameters: BlockParameters,
+    state: BlockState | None = None,
+    *,
+    forms: Forms = STABLE,
 ) -> tuple[Out, BlockState]:
     """The outputs, and the state from which the next chunk continues.
 
@@ -129,7 +150,7 @@ def selective_block(
     without the history differs. Source: A. Gu and T. Dao, "Mamba" (2023), section 3.4 and figure 3,
     with a square projection of delta.
     """
-    done = _forward(x, parameters, state)
+    done = _forward(x, parameters, state, forms)
     return project(done.y * silu(done.gate), parameters.out_proj), done.state
 
 
@@ -140,13 +161,10 @@ def selective_block_backward(
     cotangent: Out,
     state_cotangent: BlockState | None = None,
     *,
-    by_difference: bool = False,
+    forms: Forms = STABLE,
 ) -> BlockGradients:
-    """Gradients of sum(out * cotangent) + sum(state after * state_cotangent).
-
-    by_difference  as in ``selective_scan_backward``
-    """
-    p, done = parameters, _forward(x, parameters, state)
+    """Gradients of sum(out * cotangent) + sum(state after * state_cotangent)."""
+    p, done = parameters, _forward(x, parameters, state, forms)
     h0, past = (None, None) if state is None else state
     dh, dpast = (None, None) if state_cotangent is None else state_cotangent
     gate = silu(done.gate)
@@ -154,7 +172,7 @@ def selective_block_backward(
     dz = silu_backward(done.gate, dgated * done.y)
     scan = selective_scan_backward(
         done.u, done.delta, p.a, done.b, done.c, p.d_skip, h0, dgated * gate, dh,
-        by_difference=by_difference,
+        carry=forms.carry,
     )  # fmt: skip
     draw = softplus_backward(done.raw_delta, scan.delta)
     through_delta, ddt_proj = project_backward(done.u, p.dt_proj, draw)

@@ -56,11 +56,9 @@ def diagonal_core(
     u: Shaped[np.ndarray, "B T E"], a: Channel, b: Channel, c: Channel, d: Channel, h0: State | None
 ) -> tuple[Shaped[np.ndarray, "B T E"], State]:
     """y_t = c h_t + d u_t for the states of h_t = a h_{t-1} + b u_t, and the last state."""
-    states = affine_scan(a, b, u, h0)
-    if u.shape[1]:
-        last = states[:, -1]
-    else:
-        last = np.zeros_like(u.sum(axis=1)) if h0 is None else h0
+    start = np.zeros_like(u.sum(axis=1)) if h0 is None else h0
+    states = affine_scan(a, b, u, start)
+    last = states[:, -1] if u.shape[1] else start
     return c * states + d * u, last
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,10 @@ Rate = Shaped[np.ndarray, "E Ns"]
 Mix = Shaped[np.ndarray, "B T Ns"]
 Skip = Shaped[np.ndarray, "E"]
 State = Shaped[np.ndarray, "B E Ns"]
+
+
+Carry = Callable[[Array, Array, Array, Array], Array]
+"""(factors kept, states before, states after, added terms) -> what is carried over."""
 
 
 class SelectiveGradients(NamedTuple):
@@ -97,6 +102,11 @@ def selective_scan(
     return total(terms)[..., 0], scan.states[-1] if len(scan.states) else scan.start
 
 
+def carried_over(kept: Array, earlier: Array, states: Array, added: Array) -> Array:
+    """What a step keeps of the state before it: exp(-delta_t a) h_{t-1}."""
+    return kept * earlier
+
+
 def _slopes(scan: _Scan, c: Mix, cotangent: U, last: State | None) -> Array:
     """Gradients into the states: l_t = g_t c_t + exp(-z_{t+1}) l_{t+1}; time first."""
     read = np.moveaxis(cotangent[..., None] * c[:, :, None, :], 1, 0)
@@ -117,22 +127,20 @@ def selective_scan_backward(
     cotangent: U,
     state_cotangent: State | None = None,
     *,
-    by_difference: bool = False,
+    carry: Carry = carried_over,
 ) -> SelectiveGradients:
     """Gradients of sum(y * cotangent) + sum(last state * state_cotangent).
 
     With l the gradients into the states (a reverse scan) and k_t = exp(-delta_t a) h_{t-1} what is
     carried over: du = sum_n l b delta + d g, ddelta = sum_n (l b u - l k a), da = - sum l k delta,
     db = sum_e l delta u, dc = sum_e g h, dd = sum g u, dh0 = exp(-delta_1 a) l_1. A missing d or h0
-    gets the gradient that it would have as zeros.
-
-    by_difference  take k as h - delta u b, as kernels do that keep only h: the same over the reals
+    gets the gradient that it would have as zeros. ``carry`` is the form in which k is evaluated.
     """
     _check(u, delta, a, b, c, d, h0)
     scan = _scan(u, delta, a, b, h0)
     slopes = _slopes(scan, c, cotangent, state_cotangent)
     kept = exp(-scan.exponents)
-    carried = scan.states - scan.added if by_difference else kept * before(scan.start, scan.states)
+    carried = carry(kept, before(scan.start, scan.states), scan.states, scan.added)
     if len(slopes):
         dh0 = (kept * slopes)[0]
     else:
