@@ -7,11 +7,12 @@ from __future__ import annotations
 from assay.spec.claims.attention import ATTENTION
 from assay.spec.claims.entry import Claim, Kind
 from assay.spec.claims.hygiene import HYGIENE
+from assay.spec.claims.models import MODELS
 from assay.spec.claims.softmax import SOFTMAX
 
-__all__ = ["ATTENTION", "CLAIMS", "HYGIENE", "SOFTMAX", "Claim", "Kind", "claim"]
+__all__ = ["ATTENTION", "CLAIMS", "HYGIENE", "MODELS", "SOFTMAX", "Claim", "Kind", "claim"]
 
-CLAIMS: tuple[Claim, ...] = (*SOFTMAX, *ATTENTION, *HYGIENE)
+CLAIMS: tuple[Claim, ...] = (*SOFTMAX, *ATTENTION, *MODELS, *HYGIENE)
 
 
 def claim(claim_id: str) -> Claim:

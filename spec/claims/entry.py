@@ -15,12 +15,13 @@ class Claim:
 
     id        ``family.name``; the family is the op's short name, or ``hygiene`` for claims on every
               op
-    ops       the ops it is about; empty: every op
+    ops       the ops it is about; empty: every op, or none where models are named
     sentence  the statement in words
     formula   the statement in LaTeX (typeset as MathML in reports)
     proof     a claim of the spec itself, for which an obligation is owed
     test      a claim about implementations, for which a property is owed
     exact     judged bitwise: no error bound takes part
+    models    the models it is about (``spec.models``); empty: it is about ops
     """
 
     id: str
@@ -31,6 +32,7 @@ class Claim:
     proof: bool = False
     test: bool = False
     exact: bool = False
+    models: tuple[str, ...] = ()
 
     @property
     def family(self) -> str:
@@ -41,8 +43,8 @@ class Claim:
 Make = Callable[[str, Kind, str, str, str], Claim]
 
 
-def family(name: str, *ops: str) -> Make:
-    """A maker of claims about ``ops``: (name, kind, sentence, formula, evidence) -> Claim.
+def family(name: str, *ops: str, models: tuple[str, ...] = ()) -> Make:
+    """A maker of claims about ``ops`` or ``models``: (name, kind, sentence, formula, evidence).
 
     ``evidence`` holds P (obligation owed), T (property owed), X (judged bitwise).
 
@@ -53,6 +55,6 @@ def family(name: str, *ops: str) -> Make:
 
     def make(claim: str, kind: Kind, sentence: str, formula: str, evidence: str) -> Claim:
         flags = {"proof": "P" in evidence, "test": "T" in evidence, "exact": "X" in evidence}
-        return Claim(f"{name}.{claim}", kind, ops, sentence, formula, **flags)
+        return Claim(f"{name}.{claim}", kind, ops, sentence, formula, **flags, models=models)
 
     return make

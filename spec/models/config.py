@@ -98,7 +98,7 @@ def extents(config: Config, *names: str, least: int = 1, axes: str | None = None
         if isinstance(wanted, tuple) and len(value) != len(wanted):
             yield (
                 f"{name}={value!r} must have one entry per axis of {axes}={wanted!r}; "
-                f"valid: {len(wanted)} numbers"
+                f"valid: length {len(wanted)}"
             )
         if axes is None and not value:
             yield f"{name}={value!r} must not be empty; valid: one entry per axis"
