@@ -25,7 +25,8 @@ def _function(
     each = np.frompyfunc(element, 1, 1)
 
     def function(x: Array) -> Array:
-        if is_symbolic(x):
+        # numpy takes the only element out of an object array without axes.
+        if not hasattr(x, "dtype") or is_symbolic(x):
             return np.asarray(each(x), dtype=object)
         # An array that is more than its floats (see ``inexact``) knows its own function.
         return getattr(x, name)() if hasattr(x, name) else many(x)

@@ -19,7 +19,7 @@ Reduction = Literal["none", "mean", "sum"]
 AllIgnored = Literal["nan", "zero"]
 
 
-def _check(logits: Logits, targets: Targets, ignore_index: int, smoothing: float) -> Array:
+def counted(logits: Logits, targets: Targets, ignore_index: int, smoothing: float) -> Array:
     """Which rows count, bool [...]; ValueError where inputs do not fit together."""
     if logits.ndim < 1 or logits.shape[:-1] != targets.shape:
         raise ValueError(
@@ -40,7 +40,7 @@ def _check(logits: Logits, targets: Targets, ignore_index: int, smoothing: float
     return np.asarray(counts)
 
 
-def _share(counts: Bool[np.ndarray, "*b"], reduction: Reduction, all_ignored: AllIgnored) -> float:
+def share(counts: Bool[np.ndarray, "*b"], reduction: Reduction, all_ignored: AllIgnored) -> float:
     """By how much the sum of the losses is divided: NaN for a mean of nothing, where that is the
     policy.
     """
@@ -90,12 +90,12 @@ def cross_entropy(
     >>> cross_entropy(np.zeros((1, 2)), np.array([-100]), all_ignored="zero").tolist()
     0.0
     """
-    counts = _check(logits, targets, ignore_index, label_smoothing)
-    share = _share(counts, reduction, all_ignored)
+    counts = counted(logits, targets, ignore_index, label_smoothing)
+    divisor = share(counts, reduction, all_ignored)
     loss = losses(log_softmax(logits), targets, counts, label_smoothing)
     if reduction == "none":
         return loss
-    return (total(loss.reshape(1, -1)) / share).reshape(())
+    return (total(loss.reshape(1, -1)) / divisor).reshape(())
 
 
 def cross_entropy_backward(
@@ -117,8 +117,8 @@ def cross_entropy_backward(
     >>> cross_entropy_backward(np.zeros((1, 2)), np.array([0]), np.array(1.0)).tolist()
     [[-0.5, 0.5]]
     """
-    counts = _check(logits, targets, ignore_index, label_smoothing)
-    share = _share(counts, reduction, "zero" if all_ignored == "nan" else all_ignored)
+    counts = counted(logits, targets, ignore_index, label_smoothing)
+    divisor = share(counts, reduction, "zero" if all_ignored == "nan" else all_ignored)
     size = logits.shape[-1]
     hit = (targets[..., None] == np.arange(size)) & counts[..., None]
     away = softmax(logits)
@@ -126,4 +126,4 @@ def cross_entropy_backward(
         away = away - label_smoothing / size
     away = select(hit, away - (1 - label_smoothing), away)
     slope = cotangent[..., None] if reduction == "none" else cotangent
-    return select(counts[..., None], away * (slope / share), 0)
+    return select(counts[..., None], away * (slope / divisor), 0)

@@ -1,0 +1,53 @@
+"""Error bounds of activations whose forms in use differ: sigmoid, silu and softplus.
+
+The rules of running analysis cover 1 / (1 + exp(-x)) as they cover exp(x) / (1 + exp(x)), but for
+one thing: exp(-x) overflows for x below -ln(largest number), and a result that is less than about
+1 / largest comes out as 0. tanh(x / 2) / 2 + 1 / 2 is no sound form of sigmoid: it keeps no digit
+of small results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from assay.spec.arithmetic import Arithmetic
+from assay.spec.functions import log1p
+from assay.spec.inexact import Inexact, running_bound, widest
+from assay.spec.layers.activations import softplus
+from assay.spec.scalars import Array, exp
+
+
+def _brink(arithmetic: Arithmetic) -> float:
+    """Where exp comes within a factor e of the largest number."""
+    return float(np.log(Inexact(0.0, 0.0, arithmetic).largest)) - 1.0
+
+
+def flushed_bound(
+    function: Callable[[Any], Any], x: Array, arithmetic: Arithmetic, slope: Array | float = 1.0
+) -> Array:
+    """Running bound of slope function(x), or its own size where exp(-x) may overflow.
+
+    >>> from assay.spec.layers.activations import sigmoid
+    >>> float(flushed_bound(sigmoid, np.array([-100.0]), Arithmetic())[0]) > float(np.exp(-100))
+    True
+    """
+
+    def apply(given: Any) -> dict[str, Any]:
+        return {"y": given["slope"] * function(given["x"])}
+
+    given = {"x": x, "slope": np.broadcast_to(np.asarray(slope, dtype=x.dtype), x.shape)}
+    bound = running_bound(apply, given, arithmetic)["y"]
+    with np.errstate(all="ignore"):
+        return bound + np.where(x < -_brink(arithmetic), np.abs(apply(given)["y"]), 0.0)
+
+
+def softplus_bound(x: Array, arithmetic: Arithmetic) -> Array:
+    """Bound for softplus, also as ln(1 + exp(x)) where that exponential does not overflow."""
+    stable = running_bound(lambda a: {"y": softplus(a["x"])}, {"x": x}, arithmetic)
+    inside = {"x": np.minimum(x, _brink(arithmetic))}
+    direct = running_bound(lambda a: {"y": log1p(exp(a["x"]))}, inside, arithmetic)
+    reachable = np.where(x < _brink(arithmetic), direct["y"], 0.0)
+    return widest(stable, {"y": reachable})["y"]
