@@ -4,15 +4,41 @@ proofs and properties.
 
 from __future__ import annotations
 
+from assay.spec.claims.activation import ACTIVATION
 from assay.spec.claims.attention import ATTENTION
 from assay.spec.claims.entry import Claim, Kind
 from assay.spec.claims.hygiene import HYGIENE
+from assay.spec.claims.linear import LINEAR
+from assay.spec.claims.loss import LOSS
 from assay.spec.claims.models import MODELS
+from assay.spec.claims.norm import NORM
 from assay.spec.claims.softmax import SOFTMAX
 
-__all__ = ["ATTENTION", "CLAIMS", "HYGIENE", "MODELS", "SOFTMAX", "Claim", "Kind", "claim"]
+__all__ = [
+    "ACTIVATION",
+    "ATTENTION",
+    "CLAIMS",
+    "HYGIENE",
+    "LINEAR",
+    "LOSS",
+    "MODELS",
+    "NORM",
+    "SOFTMAX",
+    "Claim",
+    "Kind",
+    "claim",
+]
 
-CLAIMS: tuple[Claim, ...] = (*SOFTMAX, *ATTENTION, *MODELS, *HYGIENE)
+CLAIMS: tuple[Claim, ...] = (
+    *SOFTMAX,
+    *ATTENTION,
+    *MODELS,
+    *ACTIVATION,
+    *LINEAR,
+    *LOSS,
+    *NORM,
+    *HYGIENE,
+)
 
 
 def claim(claim_id: str) -> Claim:

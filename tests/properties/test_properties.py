@@ -31,7 +31,9 @@ def test_no_property_fails_on_the_sound_backend(dtype: str) -> None:
     assert held == set(IDS) - {"attention.mode_agreement", "hygiene.provider_witness"}
 
 
-OWED: frozenset[str] = frozenset({"model"})
+OWED: frozenset[str] = frozenset(
+    {"activation", "dropout", "embedding", "linear", "loss", "model", "norm"}
+)
 """Families whose properties are still to be written: the report shows their claims as untested."""
 
 
