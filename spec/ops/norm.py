@@ -83,14 +83,14 @@ GROUP_NORM = _norm(
     "group_norm",
     "each group of channels of a sample to mean 0 and variance 1, then an affine map by channel",
     lambda x, given: by_group(x, given.get("groups", 1)),
-    ("B", "C", "N"),
+    ("B", "C", "*n"),
     Attribute("groups", 1, "how many groups the channels are divided into"),
 )
 BATCH_NORM = _norm(
     "batch_norm",
     "each channel of a batch to mean 0 and variance 1, then an affine map by channel",
     lambda x, given: by_channel(x),
-    ("B", "C", "N"),
+    ("B", "C", "*n"),
 )
 
 
