@@ -1,0 +1,266 @@
+"""Ask a proof assistant's kernel: Coq's, where ``coqc`` is installed.
+
+The theorems stand in ``proofs/coq/``. Nothing is ever written there: each question is asked in a
+temporary folder that is gone afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+SOURCES = Path(__file__).parent / "coq"
+INSTALL = "apt-get install coq"
+LIMIT = 120.0
+"""Seconds for one run of coqc. The longest takes 3 on a quiet core."""
+
+
+class Missing(RuntimeError):
+    """coqc is not installed."""
+
+
+class Rejected(RuntimeError):
+    """coqc does not accept a file: where, and what it says."""
+
+    def __init__(self, module: str, line: int, message: str) -> None:
+        super().__init__(f"coqc rejects {module}.v, line {line}: {message}")
+        self.module, self.line, self.message = module, line, message
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A term of the model, and the value that the executable spec gives: they must be equal."""
+
+    name: str
+    term: str
+    value: Any
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """A text in a module, what stands there instead, and two terms that the mutated statement
+    makes equal.
+    """
+
+    old: str
+    new: str
+    left: str
+    right: str
+
+
+def available() -> bool:
+    """True where coqc is found."""
+    return shutil.which("coqc") is not None
+
+
+def absent() -> str:
+    """The sentence that stands in place of a result where there is no coqc."""
+    return f"not run: coqc is not found; to run it: {INSTALL}"
+
+
+def version() -> str:
+    """Coq's version, as ``8.16.1``; ``not found`` without it."""
+    return _version(shutil.which("coqc"))
+
+
+@lru_cache
+def _version(program: str | None) -> str:
+    if program is None:
+        return "not found"
+    said = subprocess.run([program, "--print-version"], capture_output=True, text=True, timeout=60)
+    return said.stdout.split()[0] if said.stdout else "of unknown version"
+
+
+def source(module: str) -> str:
+    """The text of one module."""
+    return (SOURCES / f"{module}.v").read_text(encoding="utf-8")
+
+
+def fingerprint() -> str:
+    """A hash of every module and of Coq's version: outcomes with another one are stale."""
+    texts = [path.read_bytes() for path in sorted(SOURCES.glob("*.v"))]
+    return hashlib.sha256(b"\0".join([version().encode(), *texts])).hexdigest()[:16]
+
+
+def theorems(module: str) -> tuple[str, ...]:
+    """The names of the theorems of a module, in its order."""
+    return tuple(re.findall(r"^Theorem (\w+)", source(module), re.MULTILINE))
+
+
+def needed(text: str) -> tuple[str, ...]:
+    """Modules that a text imports, each after those that it imports itself."""
+    found: dict[str, None] = {}
+    for line in re.findall(r"^From Assay Require Import ([^.]+)\.", text, re.MULTILINE):
+        for module in line.split():
+            found.update(dict.fromkeys((*needed(source(module)), module)))
+    return tuple(found)
+
+
+def assumptions(module: str, theorem: str, checks: Sequence[Agreement] = ()) -> tuple[str, ...]:
+    """The axioms that a theorem rests on, after the kernel accepted it and every agreement.
+
+    Raises Rejected for a proof that is not accepted, and ``Disagreement`` for the first agreement
+    that does not hold.
+    """
+    head = [
+        "From Coq Require Import List QArith ZArith.",
+        "Import ListNotations.",
+        "Local Close Scope Q_scope.",
+        f"From Assay Require Import {module}.",
+        f"Print Assumptions {theorem}.",
+    ]
+    lines = [
+        f"Goal {check.term} = {literal(check.value)}. Proof. vm_compute. reflexivity. Qed."
+        for check in checks
+    ]
+    try:
+        said = _run("Check", "\n".join([*head, *lines]) + "\n", _objects(module))
+    except Rejected as error:
+        place = error.line - len(head) - 1
+        if error.module != "Check" or not 0 <= place < len(checks):
+            raise
+        raise Disagreement(checks[place].name, error.message) from error
+    return _axioms(said)
+
+
+class Disagreement(RuntimeError):
+    """The model and the executable spec give different values."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"the model and the spec disagree: {name}: {message}")
+
+
+def refute(module: str, mutation: Mutation) -> str:
+    """Why the mutated module is wrong: the kernel rejects its proof, and an instance is false.
+
+    An empty text when it is not: coqc accepts the proof, or the instance holds. Raises ValueError
+    when the text to replace does not occur exactly once, and Rejected when the definitions without
+    proofs are not accepted: such a mutation says nothing about the theorem.
+    """
+    text = source(module)
+    if text.count(mutation.old) != 1:
+        raise ValueError(
+            f"old={mutation.old!r} occurs {text.count(mutation.old)} times in {module}.v; valid: "
+            "once"
+        )
+    mutated = text.replace(mutation.old, mutation.new)
+    objects = _objects(*needed(text))
+    instance = f"({mutation.left}) <> ({mutation.right})"
+    counter = f"Goal {instance}. Proof. vm_compute. discriminate. Qed.\n"
+    try:
+        _run(module, f"{without_proofs(mutated)}\n{counter}", objects)
+    except Rejected as error:
+        if "discriminable" in error.message:
+            return ""
+        raise
+    try:
+        _run(module, mutated, objects)
+    except Rejected as error:
+        said = f"{_place(mutated, error.line)}: {error.message}"
+        return f"{mutation.left} is not {mutation.right}, and coqc rejects {said}"
+    return ""
+
+
+def without_proofs(text: str) -> str:
+    """A module's definitions alone: every lemma and theorem is taken out."""
+    return re.sub(r"^(?:Lemma|Theorem)\b.*?\bQed\.$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def literal(value: Any) -> str:
+    """A Python value in Coq's words: naturals, truth values, fractions, lists and pairs.
+
+    >>> literal([1, 2]), literal((True, Fraction(-1, 2)))
+    ('[1; 2]', '(true, ((-1) # 2)%Q)')
+    """
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value) if value >= 0 else f"({value})%Z"
+        case Fraction():
+            sign = f"({value.numerator})" if value < 0 else str(value.numerator)
+            return f"({sign} # {value.denominator})%Q"
+        case list():
+            return "[" + "; ".join(map(literal, value)) + "]"
+        case tuple():
+            return "(" + ", ".join(map(literal, value)) + ")"
+        case str():
+            return value
+    raise TypeError(f"value={value!r} has no literal; valid: bool, int, Fraction, list, tuple, str")
+
+
+def _place(text: str, line: int) -> str:
+    """The lemma or theorem whose statement or proof holds this line."""
+    before = "\n".join(text.splitlines()[:line])
+    names = re.findall(r"^(?:Lemma|Theorem|Definition|Fixpoint) (\w+)", before, re.MULTILINE)
+    return str(names[-1]) if names else f"line {line}"
+
+
+def _axioms(said: str) -> tuple[str, ...]:
+    """The names in what ``Print Assumptions`` printed."""
+    if "Closed under the global context" in said:
+        return ()
+    found = re.findall(r"^(\S+)\s*(?=:|\n\s+:)", said.partition("Axioms:")[2], re.MULTILINE)
+    if not found:
+        raise RuntimeError(f"coqc printed no assumptions, but {said!r}")
+    return tuple(sorted(found))
+
+
+def _objects(*modules: str) -> dict[str, bytes]:
+    """The compiled modules, with all that they import."""
+    every = dict.fromkeys(m for module in modules for m in (*needed(source(module)), module))
+    return {module: _object(module, source(module)) for module in every}
+
+
+@lru_cache(maxsize=64)
+def _object(module: str, text: str) -> bytes:
+    compiled: dict[str, bytes] = {}
+    _run(module, text, _objects(*needed(text)), compiled)
+    return compiled[module]
+
+
+def _run(
+    module: str, text: str, objects: dict[str, bytes], compiled: dict[str, bytes] | None = None
+) -> str:
+    """What coqc prints on a module, in a fresh folder that holds these compiled modules."""
+    program = shutil.which("coqc")
+    if program is None:
+        raise Missing(absent())
+    with tempfile.TemporaryDirectory(prefix="assay-coq-") as name:
+        folder = Path(name)
+        for other, content in objects.items():
+            (folder / f"{other}.vo").write_bytes(content)
+        (folder / f"{module}.v").write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [program, "-q", "-Q", ".", "Assay", f"{module}.v"],
+            cwd=folder,
+            env={k: v for k, v in os.environ.items() if k != "COQPATH"},
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+        )
+        if done.returncode != 0:
+            raise _rejection(module, done.stderr or done.stdout)
+        if compiled is not None:
+            compiled[module] = (folder / f"{module}.vo").read_bytes()
+    return done.stdout
+
+
+def _rejection(module: str, said: str) -> Rejected:
+    found = re.search(r"line (\d+), characters [\d-]+:\s*Error:\s*(.*)", said, re.DOTALL)
+    if found is None:
+        return Rejected(module, 0, " ".join(said.split()))
+    # The context of a proof is long, and what is wrong stands after it.
+    last = found[2].split("\n\n")[0]
+    last = re.sub(r"In environment\n(?:.*\n)*?(?=[A-Z][a-z]+ )", "", last)
+    return Rejected(module, int(found[1]), " ".join(last.split()))
