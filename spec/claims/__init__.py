@@ -6,23 +6,27 @@ from __future__ import annotations
 
 from assay.spec.claims.activation import ACTIVATION
 from assay.spec.claims.attention import ATTENTION
+from assay.spec.claims.cache import CACHE
 from assay.spec.claims.entry import Claim, Kind
 from assay.spec.claims.hygiene import HYGIENE
 from assay.spec.claims.linear import LINEAR
 from assay.spec.claims.loss import LOSS
 from assay.spec.claims.models import MODELS
 from assay.spec.claims.norm import NORM
+from assay.spec.claims.recurrent import RECURRENT
 from assay.spec.claims.softmax import SOFTMAX
 
 __all__ = [
     "ACTIVATION",
     "ATTENTION",
+    "CACHE",
     "CLAIMS",
     "HYGIENE",
     "LINEAR",
     "LOSS",
     "MODELS",
     "NORM",
+    "RECURRENT",
     "SOFTMAX",
     "Claim",
     "Kind",
@@ -32,6 +36,8 @@ __all__ = [
 CLAIMS: tuple[Claim, ...] = (
     *SOFTMAX,
     *ATTENTION,
+    *CACHE,
+    *RECURRENT,
     *MODELS,
     *ACTIVATION,
     *LINEAR,
