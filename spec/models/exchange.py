@@ -243,7 +243,11 @@ def _check(what: str, given: Mapping[str, Array], wanted: Mapping[str, tuple[int
         for n, x in given.items()
         if n in wanted and np.shape(x) != wanted[n]
     ]
-    if reasons := [*missing, *unknown, *shapes]:
+    _refuse(what, [*missing, *unknown, *shapes])
+
+
+def _refuse(what: str, reasons: list[str]) -> None:
+    if reasons:
         raise ValueError(f"{what} does not fit the configuration:\n" + "\n".join(reasons))
 
 
@@ -284,6 +288,8 @@ def from_torch(
     """The parameters that a torch module's state dict holds, in the order of the layout.
 
     The inverse of ``to_torch``; slots that are not trained get the values of the configuration.
+    ValueError lists every name that is unknown, missing, of another shape, or holds what a
+    parameter here cannot.
     """
     slots = _parameters(model, config)
     moves = _table(model).moves(config, attention)
@@ -292,8 +298,13 @@ def from_torch(
     wanted = {n: x.shape for n, x in _moved(moves, blank).items()}
     _check(f"torch state of {model}", state, wanted)
     found: dict[str, Array] = {}
+    reasons = []
     for move in moves:
-        made = move.back(tuple(np.asarray(state[n]) for n in move.theirs))
-        found |= dict(zip(move.ours, made, strict=True))
+        try:
+            made = move.back(tuple(np.asarray(state[n]) for n in move.theirs))
+            found |= dict(zip(move.ours, made, strict=True))
+        except ValueError as error:
+            reasons.append(f"{move.theirs[-1]} {error}")
+    _refuse(f"torch state of {model}", reasons)
     fixed = np.random.default_rng(0)  # not drawn from: a slot starts at a constant
     return {n: found[n] if n in found else p.init.draw(p.shape, fixed) for n, p in slots.items()}

@@ -18,7 +18,8 @@ class Move:
 
     ours, theirs  names; ``*`` in all of them stands for the index of a repeated section
     there         arrays of ours, in order -> arrays of theirs, in order
-    back          the inverse: back(there(x)) is x, bit for bit
+    back          the inverse: back(there(x)) is x, bit for bit; ValueError, which need not name the
+                  arrays, where theirs cannot be held
     """
 
     ours: tuple[str, ...]
@@ -78,12 +79,12 @@ def shared(ours: str, *theirs: str) -> Move:
 
     >>> shared("token", "a", "b").back((np.zeros(1), np.ones(1)))
     Traceback (most recent call last):
-    ValueError: a and b differ; valid: one shared array
+    ValueError: must be one array under both names, but they differ
     """
 
     def back(x: Arrays) -> Arrays:
         if not all(np.array_equal(x[0], other) for other in x[1:]):
-            raise ValueError(f"{' and '.join(theirs)} differ; valid: one shared array")
+            raise ValueError("must be one array under both names, but they differ")
         return x[:1]
 
     return Move((ours,), theirs, lambda x: x * len(theirs), back)
@@ -109,7 +110,7 @@ def with_zeros(move: Move, theirs: str, shape: tuple[int, ...]) -> Move:
 
     >>> with_zeros(same("w", "weight"), "bias", (1,)).back((np.ones(1), np.ones(1)))
     Traceback (most recent call last):
-    ValueError: bias is not 0 everywhere; valid: 0, because no parameter here holds it
+    ValueError: must be 0 everywhere: no parameter here holds it
     """
 
     def there(x: Arrays) -> Arrays:
@@ -117,9 +118,7 @@ def with_zeros(move: Move, theirs: str, shape: tuple[int, ...]) -> Move:
 
     def back(x: Arrays) -> Arrays:
         if np.any(x[-1] != 0):
-            raise ValueError(
-                f"{theirs} is not 0 everywhere; valid: 0, because no parameter here holds it"
-            )
+            raise ValueError("must be 0 everywhere: no parameter here holds it")
         return move.back(x[:-1])
 
     return Move(move.ours, (*move.theirs, theirs), there, back)
