@@ -25,7 +25,6 @@ follows the whole decay since the start and not the decay in between, which is n
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,12 +32,12 @@ import numpy as np
 from assay.spec.arithmetic import gamma
 from assay.spec.rounding import elementwise
 from assay.spec.rounding.carried import Carried
-from assay.spec.rounding.elementwise import times
 from assay.spec.scalars import Array
+from assay.spec.scans.runner import run
 
 
 class _Sums(NamedTuple):
-    """What the error of one state is made of (see the head of this file).
+    """What the error of a state is made of (see the head of this file).
 
     h the state, inherited I, size S, products M, leaves n, top the largest S, growth the product
     of all |a| above 1.
@@ -53,66 +52,78 @@ class _Sums(NamedTuple):
     growth: Array
 
 
-def _start(start: Carried) -> _Sums:
-    size = start.reach
-    zero = np.zeros_like(size)
-    leaves = (size > 0).astype(np.float64)
-    return _Sums(start.value, start.error, size, zero, leaves, size, np.ones_like(size))
+class _Inputs(NamedTuple):
+    """One step's a and v: values, errors, largest magnitudes, and 0 where |a| is exactly 1."""
+
+    a: Array
+    a_error: Array
+    factor: Array
+    rounds: Array
+    v: Array
+    v_error: Array
+    added: Array
 
 
-def _step(s: _Sums, a: Carried, v: Carried) -> _Sums:
-    factor, added = a.reach, v.reach
-    rounded = np.where((np.abs(a.value) == 1) & a.exact, 0.0, s.size)
-    size = times(factor, s.size) + added
-    return _Sums(
-        a.value * s.h + v.value,
-        times(factor, s.inherited) + times(np.abs(s.h), a.error) + v.error,
+def _start(start: Carried, shape: tuple[int, ...]) -> _Sums:
+    h, error, size = (np.broadcast_to(x, shape) for x in (start.value, start.error, start.reach))
+    zero = np.zeros(shape)
+    return _Sums(h, error, size, zero, (size > 0).astype(np.float64), size, zero + 1.0)
+
+
+def _inputs(a: Carried, v: Carried) -> _Inputs:
+    rounds = ~((np.abs(a.value) == 1) & a.exact)
+    parts = (a.value, a.error, a.reach, rounds)
+    value, error, reach, rounds = (np.broadcast_to(x, v.value.shape) for x in parts)
+    return _Inputs(value, error, reach, rounds, v.value, v.error, v.reach)
+
+
+def _step(s: _Sums, x: _Inputs) -> tuple[_Sums, _Sums]:
+    size = x.factor * s.size + x.added
+    after = _Sums(
+        x.a * s.h + x.v,
+        x.factor * s.inherited + np.abs(s.h) * x.a_error + x.v_error,
         size,
-        times(factor, s.products + rounded),
-        np.where(factor == 0, 0.0, s.leaves) + (added > 0),
+        x.factor * (s.products + x.rounds * s.size),
+        s.leaves * (x.factor != 0) + (x.added > 0),
         np.maximum(s.top, size),
-        s.growth * np.maximum(factor, 1.0),
+        s.growth * np.maximum(x.factor, 1.0),
     )
-
-
-def _state(s: _Sums, t: int, like: Carried) -> Carried:
-    most = 2 * (t + 1) * like.unit
-    phi = np.expm1(most) / most
-    sums = np.maximum(s.leaves - 1, 0)
-    own = phi * like.unit * (s.products + times(s.size, sums))
-    tau = like.arithmetic.tau_acc * (t + 1) * (1.0 + s.top) * s.growth
-    error = s.inherited + own + np.where(s.leaves > 0, tau, 0.0)
-    overflows = np.maximum(s.top + error, s.growth) >= like.largest
-    return like.of(s.h, np.where(overflows & ~np.isinf(s.h), np.inf, error))
-
-
-def _spread(x: Carried, shape: tuple[int, ...]) -> Carried:
-    return x.moved(lambda part: np.broadcast_to(part, shape))
+    return after, after
 
 
 def recurrence(a: Carried, v: Carried, start: Carried) -> Carried:
     """All states, time first: a and v [T, ...], start [...]."""
-    sums, states = _start(_spread(start, v.value.shape[1:])), []
-    a = _spread(a, v.value.shape)
-    for t in range(len(v.value)):
-        sums = _step(sums, a.moved(itemgetter(t)), v.moved(itemgetter(t)))
-        states.append(_state(sums, t, v))
-    if not states:
+    if not len(v.value):
         return v
-    return v.of(np.stack([x.value for x in states]), np.stack([x.error for x in states]))
+    inputs = _inputs(a, v)
+    sums, _ = run(_step, _start(start, v.value.shape[1:]), list(map(_Inputs, *inputs)))
+    s = _Sums(*map(np.stack, zip(*sums, strict=True)))
+    steps = np.arange(1, len(v.value) + 1).reshape(-1, *[1] * (v.value.ndim - 1))
+    most = 2 * steps * v.unit
+    own = np.expm1(most) / most * v.unit * (s.products + s.size * np.maximum(s.leaves - 1, 0))
+    tau = v.arithmetic.tau_acc * steps * (1.0 + s.top) * s.growth
+    error = s.inherited + own + np.where(s.leaves > 0, tau, 0.0)
+    overflows = (np.maximum(s.top + error, s.growth) >= v.largest) & ~np.isinf(s.h)
+    return v.of(s.h, np.where(overflows, np.inf, error))
 
 
 def decay(z: Carried, v: Carried, start: Carried) -> Carried:
     """``recurrence`` with a = exp(-z); sums of exponents may stand for products of factors."""
-    a = _spread(elementwise.exp(z.of(-z.value, z.error)), v.value.shape)
+    a = elementwise.exp(z.of(-z.value, z.error))
     result = recurrence(a, v, start)
+    if not len(v.value):
+        return v
     slack: Any = gamma(len(v.value), v.unit)
     exponent = np.broadcast_to(z.reach, v.value.shape)
-    factor = times(a.reach, np.exp(slack * exponent))
-    size, extra = np.broadcast_to(start.reach, v.value.shape[1:]), []
-    sums = np.zeros_like(size)
-    for d, x, added in zip(factor, exponent, v.reach, strict=True):
-        sums = times(d, sums + times(size, x))
-        size = times(d, size) + added
-        extra.append(slack * sums)
-    return result.of(result.value, result.error + np.stack(extra)) if extra else result
+    factor = np.broadcast_to(a.reach, v.value.shape) * np.exp(slack * exponent)
+
+    def step(now: tuple[Array, Array], x: tuple[Array, Array, Array]) -> Any:
+        sums, size = now
+        d, away, added = x
+        sums = d * (sums + away * size)
+        return (sums, d * size + added), sums
+
+    size = np.broadcast_to(start.reach, v.value.shape[1:])
+    inputs = list(zip(factor, exponent, v.reach, strict=True))
+    sums, _ = run(step, (np.zeros_like(size), size), inputs)
+    return result.of(result.value, result.error + slack * np.stack(sums))

@@ -46,7 +46,7 @@ def summed_to(x: Array, shape: tuple[int, ...]) -> Array:
     """
     extra = x.ndim - len(shape)
     spread = [i for i in range(x.ndim) if i < extra or shape[i - extra] != x.shape[i]]
-    return x.sum(axis=tuple(spread)).reshape(shape) if spread else x
+    return x.sum(axis=tuple(spread), keepdims=True).reshape(shape) if spread else x
 
 
 def sum_of(terms: Sequence[Array]) -> Array:
