@@ -63,6 +63,13 @@ SIGNATURES: Mapping[str, Signature] = {
     "pooling": Signature(
         ("x",), {"kind": "mean", "window": None, "stride": None, "padding": 0}, ("out",)
     ),
+    "spectral_conv": Signature(("x", "re", "im"), {"modes": None}, ("out",)),
+    "spectral_conv_rfft": Signature(("x", "re", "im"), {}, ("out",)),
+    "fno_block": Signature(
+        ("x", "re", "im", "skip", "bias"),
+        {"modes": None, "activation": "tanh", "half": False},
+        ("out",),
+    ),
     "affine_scan": Signature(("a", "b", "x"), {"h0": None}, ("states",)),
     "diagonal_ssm": Signature(
         ("x", "a", "b", "c", "d", "in_proj", "readout"), {"h0": None}, ("out", "state")

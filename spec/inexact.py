@@ -20,7 +20,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from assay.spec.arithmetic import FORMATS, Arithmetic
-from assay.spec.rounding import arrays, elementwise, recurrences
+from assay.spec.rounding import arrays, elementwise, recurrences, transforms
 from assay.spec.rounding.carried import Carried
 from assay.spec.rounding.conditions import Uncertain
 from assay.spec.scalars import Array
@@ -122,6 +122,11 @@ class Inexact(Carried, NDArrayOperatorsMixin):
     def decay(self, exponents: Any, start: Any) -> Any:
         """The same with factors exp(-exponents)."""
         return recurrences.decay(self.like(exponents), self, self.like(start))
+
+    def fourier(self, im: Any, axes: tuple[int, ...], *, inverse: bool) -> Any:
+        """Discrete Fourier transform of the pair (self, im), by matrices or fast."""
+        im = None if im is None else self.like(im)
+        return transforms.fourier(self, im, axes, inverse=inverse)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         folds = {np.add: arrays.total, np.maximum: arrays.largest}

@@ -32,6 +32,14 @@ class Symbolic:
         """Exponential."""
         return Symbolic(sympy.exp(self.value))
 
+    def cos_pi(self) -> Symbolic:
+        """Cosine of pi times the expression."""
+        return Symbolic(sympy.cos(sympy.pi * self.value))
+
+    def sin_pi(self) -> Symbolic:
+        """Sine of pi times the expression."""
+        return Symbolic(sympy.sin(sympy.pi * self.value))
+
     def __repr__(self) -> str:
         return f"Symbolic({self.value})"
 

@@ -12,6 +12,7 @@ from assay.spec.ops.recurrent import RECURRENT
 from assay.spec.ops.scans import SCANS
 from assay.spec.ops.softmax import MASKED_SOFTMAX
 from assay.spec.ops.spatial import SPATIAL
+from assay.spec.ops.spectral import SPECTRAL
 
 __all__ = ["OPS", "Arrays", "Attribute", "Input", "Op", "op"]
 
@@ -24,6 +25,7 @@ OPS: tuple[Op, ...] = (
     *ACTIVATION,
     *RECURRENT,
     *SPATIAL,
+    *SPECTRAL,
     *SCANS,
 )
 

@@ -128,10 +128,10 @@ class Windows:
         return found
 
 
-def gather(
-    x: Shaped[np.ndarray, "*b *n"], positions: Sequence[Int[np.ndarray, "_ _"]]
-) -> Shaped[np.ndarray, "*b *m *k"]:
+def gather(x: Shaped[np.ndarray, "*n"], positions: Sequence[Int[np.ndarray, "m k"]]) -> Array:
     """Entries of the last axes at ``positions`` [m, k], one table for each axis; 0 past the end.
+
+    [*b, *n] becomes [*b, *m, *k]: outputs first, then taps.
 
     >>> gather(np.array([5, 7]), [np.array([[0, 1], [1, 2]])]).tolist()
     [[5, 7], [7, 0]]
@@ -145,7 +145,7 @@ def gather(
 
 
 def flat_windows(
-    x: Shaped[np.ndarray, "B C *n"], positions: Sequence[Int[np.ndarray, "_ _"]]
+    x: Shaped[np.ndarray, "B C *n"], positions: Sequence[Int[np.ndarray, "m k"]]
 ) -> Shaped[np.ndarray, "B C M K"]:
     """``gather`` with all outputs on one axis and all taps on another, both row-major."""
     outputs, taps = (prod(p.shape[side] for p in positions) for side in (0, 1))

@@ -1,0 +1,1 @@
+"""Operators in the frequency domain: discrete Fourier transform, bands, spectral convolution."""
