@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from assay.spec.models.summary import Figure
 
 
+LIMIT = 10**300
+"""Figures beyond it, which only grids of many axes reach, are refused: factors must be floats."""
+
+
 def _arguments(parser: ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model (assay list models)")
     parser.add_argument("--preset", metavar="P", help="start from this one (default: the first)")
@@ -65,10 +69,10 @@ def _execute(args: Namespace) -> Status:
         other = replace(
             subject, title=args.against, config=_preset(subject.model, args.against).config
         )
-    try:
-        (_print_json if args.json else _print)(subject, other)
-    except (OverflowError, ValueError) as error:
-        raise UsageError(f"these sizes are beyond what can be counted: {error}") from error
+    for figure in subject.figures:
+        if figure.value > LIMIT:
+            raise UsageError(f"{figure.name} would be beyond {LIMIT:.0e}; valid: smaller sizes")
+    (_print_json if args.json else _print)(subject, other)
     return Status.HELD
 
 

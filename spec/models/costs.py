@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Literal
 
 from assay.spec.models.layout import Size, product
@@ -127,5 +128,5 @@ def transform_flops(spatial: tuple[int, ...]) -> dict[str, int]:
     return {
         "dense": 4 * n * n,
         "per_axis": 8 * n * sum(spatial) - 4 * n * spatial[0],
-        "fft": round(5 * n * math.log2(n)),
+        "fft": round(n * Fraction(5 * math.log2(n))),  # n may be beyond a float
     }
