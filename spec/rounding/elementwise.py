@@ -92,13 +92,13 @@ def log1p(x: Carried) -> Carried:
 
 
 def sqrt(x: Carried) -> Carried:
-    """An error d of x moves the root by at most |d| / root, and by at most the root of |d|.
+    """An error d of x moves its root r by at most |d| / (r + r'), r' the root of x - |d|.
 
-    3 r, since it may be taken as x times a reciprocal root.
+    Three roundings, since it may be taken as x times a reciprocal root.
     """
-    root = np.sqrt(np.maximum(x.value, 0))
-    steep = x.error / np.where(root > 0, root, np.nan)
-    inherited = np.where(root > 0, np.minimum(np.sqrt(x.error), steep), np.sqrt(x.error))
+    steep = np.sqrt(np.maximum(x.value, 0)) + np.sqrt(np.maximum(x.value - x.error, 0))
+    inherited = np.where(x.exact, 0.0, x.error / np.where(steep > 0, steep, np.nan))
+    inherited = np.where(steep > 0, inherited, np.sqrt(x.error))
     return x.computed(np.sqrt(x.value), inherited, 3.0 * x.unit, tau=False)
 
 
@@ -108,14 +108,15 @@ def _nearest(x: Carried) -> Array:
 
 
 def tanh(x: Carried) -> Carried:
-    """tanh' = 1 / cosh^2."""
-    return smooth(x, np.tanh, x.error / np.cosh(np.minimum(_nearest(x), 300.0)) ** 2)
+    """tanh' = 1 / cosh^2; no two values are more than 2 apart."""
+    moved = x.error / np.cosh(np.minimum(_nearest(x), 300.0)) ** 2
+    return smooth(x, np.tanh, np.minimum(moved, 2.0))
 
 
 def erf(x: Carried) -> Carried:
-    """erf' = 2/sqrt(pi) exp(-x^2)."""
+    """erf' = 2/sqrt(pi) exp(-x^2); no two values are more than 2 apart."""
     slope = 2.0 / math.sqrt(math.pi) * np.exp(-(_nearest(x) ** 2))
-    return smooth(x, error_function, slope * x.error)
+    return smooth(x, error_function, np.minimum(slope * x.error, 2.0))
 
 
 def _wave(function: Callable[[Array], Array]) -> Callable[[Carried], Carried]:
