@@ -50,7 +50,7 @@ def layout(config: LSTMLanguageModelConfig) -> Layout:
 def terms(config: LSTMLanguageModelConfig) -> Terms:
     """The closed form of the count."""
     v, h = config.vocabulary, config.hidden
-    return (*stack_terms("V", v, h, config.layers, 4), Term("(H + 1) V", (h + 1) * v))
+    return (*stack_terms("V", v, h, config.layers, 4), Term("(Hd + 1) V", (h + 1) * v))
 
 
 def steps(config: LSTMLanguageModelConfig, batch: Size = 1, length: Size | None = None) -> Steps:

@@ -50,7 +50,10 @@ def layout(config: LSTMRegressionConfig) -> Layout:
 def terms(config: LSTMRegressionConfig) -> Terms:
     """The closed form of the count."""
     h, out = config.hidden, config.outputs
-    return (*stack_terms("I", config.inputs, h, config.layers, 4), Term("(H + 1) O", (h + 1) * out))
+    return (
+        *stack_terms("I", config.inputs, h, config.layers, 4),
+        Term("(Hd + 1) O", (h + 1) * out),
+    )
 
 
 def steps(config: LSTMRegressionConfig, batch: Size = 1, length: Size | None = None) -> Steps:

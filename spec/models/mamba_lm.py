@@ -91,14 +91,14 @@ def layout(config: MambaLanguageModelConfig) -> Layout:
 
 
 def terms(config: MambaLanguageModelConfig) -> Terms:
-    """The closed form, with E inner channels, N states, K taps and H hidden channels."""
+    """The closed form, with E inner channels, N states, K taps and Hd hidden channels."""
     v, h, e, n, k = config.vocabulary, config.hidden, config.inner, config.states, config.taps
     rest = k * e + e * e + 3 * e * n + 3 * e + e * h
-    text = "K E + E² + 3 E N + 3 E + E H"
+    text = "K E + E² + 3 E N + 3 E + E Hd"
     return (
         Term(f"2 V E + {text}", 2 * v * e + rest),
-        Term(f"(L - 1) (2 H E + {text})", (config.layers - 1) * (2 * h * e + rest)),
-        Term("(H + 1) V", (h + 1) * v),
+        Term(f"(L - 1) (2 Hd E + {text})", (config.layers - 1) * (2 * h * e + rest)),
+        Term("(Hd + 1) V", (h + 1) * v),
     )
 
 

@@ -12,6 +12,7 @@ from assay.spec.models.costs import Step, Steps, matrix
 from assay.spec.models.initialisers import Glorot
 from assay.spec.models.layout import Layout, Parameter, Section, Size, product
 from assay.spec.models.transformer import linear
+from assay.spec.spatial.windows import same_padding
 
 BLOCKS = 2
 """The network has two residual blocks."""
@@ -48,7 +49,7 @@ class ResNetConfig(Config):
     @property
     def kernel(self) -> tuple[Size, ...]:
         """2 r + 1 along each axis."""
-        return tuple(2 * r + 1 for r in self.radii)
+        return tuple(same_padding(r).kernel for r in self.radii)
 
 
 def convolution(
@@ -82,12 +83,12 @@ def layout(config: ResNetConfig) -> Layout:
 
 
 def terms(config: ResNetConfig) -> Terms:
-    """The closed form, with K taps in a kernel, C channels in and M classes."""
-    c, w, m, k = config.channels, config.hidden, config.classes, product(config.kernel)
+    """The closed form, with K taps in a kernel, C channels in, W inside and V classes."""
+    c, w, v, k = config.channels, config.hidden, config.classes, product(config.kernel)
     return (
         Term("(C K + 1) W", (c * k + 1) * w),
         Term("4 (W K + 1) W", 4 * (w * k + 1) * w),
-        Term("(W + 1) M", (w + 1) * m),
+        Term("(W + 1) V", (w + 1) * v),
     )
 
 

@@ -64,11 +64,11 @@ def layout(config: RNNLanguageModelConfig) -> Layout:
 
 
 def stack_terms(inputs: str, i: Size, hidden: Size, layers: Size, gates: int) -> Terms:
-    """The closed form of ``stack``: per gate (I + H + 1) H in the first layer, then (2 H + 1) H."""
+    """The closed form of ``stack``: per gate (I + Hd + 1) Hd first, then (2 Hd + 1) Hd."""
     per_gate = f"{gates} " if gates > 1 else ""
     return (
-        Term(f"{per_gate}({inputs} + H + 1) H", gates * (i + hidden + 1) * hidden),
-        Term(f"(L - 1) {per_gate}(2 H + 1) H", (layers - 1) * gates * (2 * hidden + 1) * hidden),
+        Term(f"{per_gate}({inputs} + Hd + 1) Hd", gates * (i + hidden + 1) * hidden),
+        Term(f"(L - 1) {per_gate}(2 Hd + 1) Hd", (layers - 1) * gates * (2 * hidden + 1) * hidden),
     )
 
 
@@ -99,7 +99,7 @@ def recurrent_steps(
 def terms(config: RNNLanguageModelConfig) -> Terms:
     """The closed form of the count."""
     v, h = config.vocabulary, config.hidden
-    return (*stack_terms("V", v, h, config.layers, 1), Term("(H + 1) V", (h + 1) * v))
+    return (*stack_terms("V", v, h, config.layers, 1), Term("(Hd + 1) V", (h + 1) * v))
 
 
 def steps(config: RNNLanguageModelConfig, batch: Size = 1, length: Size | None = None) -> Steps:

@@ -148,19 +148,19 @@ def layout(config: ViTConfig) -> Layout:
 
 
 def terms(config: ViTConfig) -> Terms:
-    """The closed form, with A = H Dh, P taps in a patch, C channels, S tokens and M classes."""
+    """The closed form, with A = H Dh, P taps in a patch, C channels, T tokens and V classes."""
     d, a, f, layers = config.width, config.inner, config.feed_forward, config.layers
-    c, p, m = config.channels, product(config.kernel), config.classes
+    c, p, v = config.channels, product(config.kernel), config.classes
     own = config.pooling == "cls"
     biases = " + 3 A" if config.input_bias else ""
     block = 4 * d * a + 2 * d * f + 6 * d + f + (3 * a if config.input_bias else 0)
     return (
         Term("(C P + 1) D", (c * p + 1) * d),
         *((Term("D", d),) if own else ()),
-        Term("S D", config.context * d),
+        Term("T D", config.context * d),
         Term(f"L (4 D A + 2 D F + 6 D + F{biases})", layers * block),
         Term("2 D", 2 * d),
-        Term("(D + 1) M", (d + 1) * m),
+        Term("(D + 1) V", (d + 1) * v),
         *rate_terms(config, layers),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from assay.spec.models.layout import Section, expand
 from assay.spec.models.model import Model
 from assay.spec.models.summary import figures
 from assay.spec.models.vit import ViTConfig
+from assay.spec.spectral.bands import band_mask
 from tests.spec.model_cases import configs
 
 COSTS = next(
@@ -249,12 +250,7 @@ def test_dead_scalars_are_the_weights_that_the_mask_or_a_real_signal_cuts_off(
 ) -> None:
     w = config.width
     if config.spectrum == "full":
-        axes = [
-            [k < m or max(n - m, 0) <= k for k in range(n)]
-            for n, m in zip(config.spatial, config.modes, strict=True)
-        ]
-        cut = sum(not all(kept) for kept in product(*axes))
-        want = 2 * cut
+        want = 2 * int((~band_mask(config.spatial, config.modes)).sum())
     else:
         n, m = config.spatial[0], config.modes[0]
         want = sum(2 * k % n == 0 for k in range(m))

@@ -35,6 +35,7 @@ from assay.spec.models.layout import (
 from assay.spec.models.model import Model
 from assay.spec.models.resnet import ResNetConfig
 from assay.spec.models.vit import ViTConfig
+from assay.spec.spatial.windows import extent
 from tests.spec.model_cases import configs
 
 GOLDEN: list[dict[str, Any]] = json.loads(
@@ -291,11 +292,20 @@ def test_later_layers_read_the_layer_before() -> None:
 
 
 @settings(max_examples=50)
+@given(config=configs(model("resnet")))
+def test_convolutions_of_a_residual_network_keep_every_extent(config: ResNetConfig) -> None:
+    axes = zip(config.spatial, config.kernel, config.radii, strict=True)
+    assert tuple(int(extent(n, k, padding=r)) for n, k, r in axes) == config.spatial
+
+
+@settings(max_examples=50)
 @given(config=configs(model("vit")))
 def test_the_grid_counts_the_windows_that_fit(config: ViTConfig) -> None:
     axes = zip(config.spatial, config.paddings, config.kernel, config.strides, strict=True)
     fits = [len(range(0, n + 2 * p - k + 1, s)) for n, p, k, s in axes]
     assert list(config.grid) == fits
+    axes = zip(config.spatial, config.kernel, config.strides, config.paddings, strict=True)
+    assert [int(extent(n, k, stride=s, padding=p)) for n, k, s, p in axes] == fits
     assert config.context == product(fits) + (config.pooling == "cls")
 
 
