@@ -14,6 +14,7 @@ from assay.spec.claims.loss import LOSS
 from assay.spec.claims.models import MODELS
 from assay.spec.claims.norm import NORM
 from assay.spec.claims.recurrent import RECURRENT
+from assay.spec.claims.scans import SCANS
 from assay.spec.claims.softmax import SOFTMAX
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "MODELS",
     "NORM",
     "RECURRENT",
+    "SCANS",
     "SOFTMAX",
     "Claim",
     "Kind",
@@ -43,6 +45,7 @@ CLAIMS: tuple[Claim, ...] = (
     *LINEAR,
     *LOSS,
     *NORM,
+    *SCANS,
     *HYGIENE,
 )
 

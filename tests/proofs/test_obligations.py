@@ -43,7 +43,7 @@ def test_it_ran_the_spec(name: str, outcomes: dict[str, Outcome]) -> None:
 
 
 OWED: frozenset[str] = frozenset(
-    {"activation", "cache", "dropout", "embedding", "linear", "loss", "model", "norm"}
+    {"activation", "cache", "dropout", "embedding", "linear", "loss", "model", "norm", "scan"}
 )
 """Families whose obligations are still to be written: the report shows their claims as open."""
 
