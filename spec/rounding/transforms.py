@@ -4,19 +4,21 @@ Every output is a sum over the inputs of x times numbers of modulus 1. With S th
 of what goes in, complex numbers as pairs, and u = u_acc: whatever of the following is evaluated,
 each part of each output is off by at most c S, where c is the largest of
 
-    one matrix      N points make a sum of 2 N products: gamma_2N, and each wave is off by w
-    axis by axis    a step of n points is off by g_n = sqrt(2) (gamma_2n + sqrt(2) w) in modulus,
-                    relative to what it sums; steps compose: prod (1 + g_n) - 1
-    fast            as many steps as n has prime factors p, each with a multiplication by a twiddle:
-                    f_p = sqrt(2) (gamma_2p + gamma_2) + 2 eta, where every path from an input to an
-                    output has modulus 1; twice that, for real data packed as complex data of half
-                    the length
+    one matrix      N points make a sum of 2 N products, or of N for real data: d_N = gamma_2N +
+                    sqrt(2) w, where each wave is off by w
+    axis by axis    a step of n points is off by d_n in each part, by g_n = sqrt(2) d_n in modulus;
+                    several steps compose: prod (1 + g_n) - 1
+    fast            as many steps as n has prime factors p, of p terms, each with a multiplication
+                    by a twiddle, and every path from an input to an output has modulus 1: f_p =
+                    sqrt(2) (gamma_2p + gamma_2) + 4 u, and f_2 = u + sqrt(2) gamma_2 + 2 u since
+                    a step of 2 adds and subtracts; twice that where n is even, for real data packed
+                    as complex data of half the length
 
-Waves of the matrix forms are cosines of an angle that lies within one turn and is rounded three
-times: w = 3 u 2 pi + eta. Twiddles of a fast transform are read from a table good to eta. A length
-of 50 and more with a prime factor p above 7 may be transformed by a chirp (Bluestein): three
-transforms of a length below 4 p around a product whose other factor has the norm sqrt(2 p), so that
-f_p is 4 log2(4 p) f_2 sqrt(2 p) at most.
+Waves of the matrix forms are cosines of an angle within half a turn that is rounded three times: w
+= 3 u pi + eta. Twiddles of a fast transform are read from a table, good to a unit in the last
+place, 2 u. A length of 50 and more with a prime factor p above 7 may be transformed by a chirp
+(Bluestein): three transforms of a length below 4 p around a product whose other factor has the norm
+sqrt(2 p), so that f_p is 4 log2(4 p) f_2 sqrt(2 p) at most.
 
 Sources: N. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., lemma 3.5 (complex
 products) and section 24.1, where the same paths are summed in the 2-norm. A partial result that is
@@ -54,29 +56,29 @@ def prime_factors(n: int) -> list[int]:
 
 def _fast_step(n: int, p: int, arithmetic: Arithmetic) -> float:
     u = arithmetic.u_acc
-    step = math.sqrt(2) * (gamma(2 * p, u) + gamma(2, u)) + 2 * arithmetic.eta
+    twiddle = math.sqrt(2) * gamma(2, u) + 2 * u
+    step = twiddle + (u if p == 2 else math.sqrt(2) * gamma(2 * p, u) + 2 * u)
     if n >= 50 and p > 7:
-        chirped = 4 * math.log2(4 * p) * math.sqrt(2 * p) * _fast_step(2, 2, arithmetic)
-        step = max(step, chirped)
+        step = max(step, 4 * math.log2(4 * p) * math.sqrt(2 * p) * _fast_step(2, 2, arithmetic))
     return float(step + math.sqrt(2) * arithmetic.u_mid)
 
 
-def transform_error(sizes: Sequence[int], arithmetic: Arithmetic) -> float:
-    """The factor c for a grid of these sizes.
+def transform_error(sizes: Sequence[int], arithmetic: Arithmetic, *, real: bool = False) -> float:
+    """The factor c for a grid of these sizes; ``real`` when what goes in is real.
 
-    >>> bool(64 < transform_error([32], Arithmetic()) / 2.0**-24 < 256)
+    >>> bool(64 < transform_error([32], Arithmetic()) / 2.0**-24 < 128)
     True
     """
-    wave = 6 * math.pi * arithmetic.u_acc + arithmetic.eta
-    stored = math.sqrt(2) * arithmetic.u_mid
+    wave = 3 * math.pi * arithmetic.u_acc + arithmetic.eta
 
-    def dense(n: int) -> float:
-        return float(gamma(2 * n, arithmetic.u_acc) + math.sqrt(2) * wave)
+    def dense(products: int) -> float:
+        return float(gamma(products, arithmetic.u_acc) + math.sqrt(2) * (wave + arithmetic.u_mid))
 
-    steps = [math.sqrt(2) * dense(n) + stored for n in sizes]
+    whole = dense((1 if real else 2) * math.prod(sizes))
+    steps = [math.sqrt(2) * dense(2 * n) for n in sizes] if len(sizes) > 1 else []
     fast = [_fast_step(n, p, arithmetic) for n in sizes for p in prime_factors(n)]
     by_axis, fastest = (math.prod(1 + s for s in each) - 1 for each in (steps, fast))
-    return max(dense(math.prod(sizes)) + stored, by_axis, 2 * fastest)
+    return max(whole, by_axis, (2 if any(n % 2 == 0 for n in sizes) else 1) * fastest)
 
 
 def fourier(re: Carried, im: Carried | None, axes: tuple[int, ...], *, inverse: bool) -> Any:
@@ -91,7 +93,8 @@ def fourier(re: Carried, im: Carried | None, axes: tuple[int, ...], *, inverse: 
         return np.broadcast_to(np.sum(size, axis=axes, keepdims=True), re.value.shape)
 
     inherited, reach = summed([p.error for p in parts]), summed([p.reach for p in parts])
-    factor = transform_error(sizes, re.arithmetic) + (4 * re.unit if inverse else 0.0)
+    factor = transform_error(sizes, re.arithmetic, real=im is None)
+    factor += 4 * re.unit if inverse else 0.0
     # Each of the at most sum(sizes) products and sums of a path may underflow, in every point.
     under = 4.0 * count * (sum(sizes) + 1) * re.arithmetic.tau_acc
     own = np.where(reach > 0, factor * reach + under, 0.0)

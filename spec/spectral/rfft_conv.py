@@ -111,8 +111,8 @@ def spectral_conv_rfft_backward(x: X, re: Weight, im: Weight, cotangent: X) -> S
     _check(x, re, im)
     n, bins = x.shape[1], re.shape[0]
     once = real_bins(n, bins)[:, None, None]
-    behind = half_spectrum(cotangent, bins)
-    dy = Pair(*(select(once, p, 2 * p) / max(n, 1) for p in behind))
+    behind = half_spectrum(cotangent / max(n, 1), bins)
+    dy = Pair(*(select(once, p, 2 * p) for p in behind))
     dweight = _real_at(product(adjoint(half_spectrum(x, bins)), dy), n)
     dbins = _real_at(product(dy, adjoint(Pair(re, im))), n)
     none = dbins.re[:0]

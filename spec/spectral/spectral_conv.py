@@ -121,8 +121,7 @@ def spectral_conv_backward(
     """
     count = prod(x.shape[1:-1])
     check(x, re, im, count)
-    behind = _in_band(_spectrum(cotangent), x.shape[1:-1], modes)
-    dy = Pair(*(p / count for p in behind))
+    dy = _in_band(_spectrum(cotangent / max(count, 1)), x.shape[1:-1], modes)
     dweight = product(adjoint(_spectrum(x)), dy)
     dx = _real(product(dy, adjoint(Pair(re, im))), x.shape) * count
     return SpectralGradients(dx, *dweight)
