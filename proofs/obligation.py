@@ -53,10 +53,14 @@ class Query:
 
 @dataclass(frozen=True)
 class Case:
-    """One instance that was decided by calculation."""
+    """One instance that was decided by calculation.
+
+    shown  how it was derived, for a reader: formulas in LaTeX, one a line
+    """
 
     name: str
     holds: bool
+    shown: tuple[str, ...] = ()
 
 
 Step = Query | Case
@@ -128,12 +132,50 @@ class TwinOutcome:
 
 
 @dataclass(frozen=True)
+class Script:
+    """A query as SMT-LIB text: ``unsat`` means that it holds. The hash names the text."""
+
+    name: str
+    hash: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What another solver said of the queries: each is counted at the solver that answered it, or
+    at the last one asked.
+
+    agrees       it finds no counterexample either
+    unknown      it gave up or ran out of time
+    unsupported  it cannot read the query
+    """
+
+    solver: str
+    version: str
+    agrees: int
+    unknown: int
+    unsupported: int
+    seconds: float
+
+    def __str__(self) -> str:
+        counts = {"agrees": self.agrees, "unknown": self.unknown, "unsupported": self.unsupported}
+        told = ", ".join(f"{number} {word}" for word, number in counts.items() if number)
+        return f"{self.solver} {self.version}: {told or 'nothing to ask'}"
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What is known about an obligation after its discharge.
 
-    detail  the counterexample of a refuted one, the reason of an open one, else what was done
-    checks  number of queries and cases that were decided
-    cross   verdict of the second solver, where one was asked
+    detail      the counterexample of a refuted one, the reason of an open one, else what was done
+    checks      number of queries and cases that were decided
+    cross       what other solvers said, where they were asked
+    resources   z3's own count of its steps, which repeats where seconds do not; 0 without z3
+    unneeded    assumptions that no unsatisfiable core held: the statement is stronger than it says
+    derivation  for each case that shows it, the steps in LaTeX
+    scripts     the queries as SMT-LIB text
+    theorem     the module that states it
+    key         what the outcome rests on (``fingerprint``): once that has changed it is stale
     """
 
     id: str
@@ -151,12 +193,23 @@ class Outcome:
     trust: tuple[str, ...]
     twin: TwinOutcome
     spec: tuple[SpecFunction, ...]
-    cross: str | None = None
+    cross: tuple[Opinion, ...] = ()
+    resources: int = 0
+    unneeded: tuple[str, ...] = ()
+    derivation: tuple[tuple[str, ...], ...] = ()
+    scripts: tuple[Script, ...] = ()
+    theorem: str = ""
+    key: str = ""
 
     @property
     def held(self) -> bool:
         """True unless it is refuted or open."""
         return self.status not in ("refuted", "open")
+
+    @property
+    def confirmed(self) -> bool:
+        """True when other solvers agree on every query."""
+        return 0 < sum(o.agrees for o in self.cross) == len(self.scripts)
 
     def as_json(self) -> dict[str, Any]:
         """Plain dicts, lists, strings and numbers."""
@@ -172,5 +225,9 @@ class Outcome:
                 "trust": tuple(data["trust"]),
                 "twin": TwinOutcome(**data["twin"]),
                 "spec": tuple(SpecFunction(**f) for f in data["spec"]),
+                "cross": tuple(Opinion(**o) for o in data["cross"]),
+                "unneeded": tuple(data["unneeded"]),
+                "derivation": tuple(tuple(lines) for lines in data["derivation"]),
+                "scripts": tuple(Script(**s) for s in data["scripts"]),
             }
         )

@@ -38,6 +38,17 @@ OBLIGATIONS: tuple[Obligation, ...] = tuple(
     )
 )
 
+_HOMES = {o.id: module.__name__ for module in _MODULES for o in module.OBLIGATIONS}
+
+
+def home(obligation_id: str) -> str:
+    """The module that states an obligation.
+
+    >>> home("attention.alignment/small")
+    'assay.proofs.theorems.masks'
+    """
+    return _HOMES[obligation_id]
+
 
 def select(patterns: tuple[str, ...] | list[str] = ()) -> tuple[Obligation, ...]:
     """Obligations whose id or claim matches one of the globs; all of them without any.

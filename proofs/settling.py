@@ -14,8 +14,10 @@ from assay.proofs.obligation import (
     Case,
     Method,
     Obligation,
+    Opinion,
     Outcome,
     Query,
+    Script,
     Status,
     Step,
     TwinOutcome,
@@ -37,6 +39,9 @@ class _Tally:
 
     checks: int = 0
     assumptions: dict[str, str] = field(default_factory=dict)
+    needed: set[str] = field(default_factory=set)
+    scripts: list[Script] = field(default_factory=list)
+    resources: int = 0
     failure: str = ""
     doubt: str = ""
 
@@ -53,9 +58,9 @@ def settle(obligation: Obligation, timeout: float = 20.0, cross_check: bool = Fa
     try:
         steps, spec = traced(lambda: list(obligation.body()))
         tally = _decide_all(steps, deadline)
-        cross = _cross(steps, limit) if cross_check and not tally.failure else None
+        cross = _cross(steps, limit, tally) if cross_check and not tally.failure else ()
     except Exception as error:
-        steps, spec, cross = [], (), None
+        steps, spec, cross = [], (), ()
         tally = _Tally(doubt=f"{type(error).__name__}: {error}")
     twin = _refute(obligation.twin.text, obligation.twin.body, time.perf_counter() + limit)
     if not twin.refuted and not tally.failure:
@@ -70,6 +75,10 @@ def settle(obligation: Obligation, timeout: float = 20.0, cross_check: bool = Fa
         twin=twin,
         spec=spec,
         cross=cross,
+        resources=tally.resources,
+        unneeded=tuple(text for text in tally.assumptions if text not in tally.needed),
+        derivation=tuple(s.shown for s in steps if isinstance(s, Case) and s.shown),
+        scripts=tuple(tally.scripts),
     )
 
 
@@ -124,6 +133,9 @@ def _decide_all(steps: Iterable[Step], deadline: float) -> _Tally:
 
 def _decide_query(query: Query, deadline: float, tally: _Tally) -> None:
     answer = decide(query, deadline - time.perf_counter())
+    tally.resources += answer.resources
+    tally.needed |= answer.needed
+    tally.scripts.append(answer.script)
     if answer.verdict != "holds" and answer.counterexample:
         tally.failure = f"{query.name}: {answer.counterexample}"
     elif answer.verdict == "fails":
@@ -174,7 +186,14 @@ def _solved(query: Query, deadline: float, said: list[str]) -> str:
     return answer.counterexample
 
 
-def _cross(steps: Iterable[Step], limit: float) -> str:
-    from assay.proofs.crossing import cross_check
+def _cross(steps: Iterable[Step], limit: float, tally: _Tally) -> tuple[Opinion, ...]:
+    """What other solvers say. One that finds a counterexample where z3 has a proof is believed: no
+    claim may rest on solvers that contradict each other.
+    """
+    from assay.proofs.crossing import Contradiction, cross_check
 
-    return cross_check([s for s in steps if isinstance(s, Query)], limit)
+    try:
+        return cross_check([s for s in steps if isinstance(s, Query)], limit)
+    except Contradiction as error:
+        tally.failure = str(error)
+        return ()

@@ -10,8 +10,9 @@ import numpy as np
 import z3
 
 from assay.proofs.evaluate import Evaluation, value
-from assay.proofs.laws import exponential_laws, subterms
-from assay.proofs.obligation import Premise, Query
+from assay.proofs.laws import subterms
+from assay.proofs.obligation import Premise, Query, Script
+from assay.proofs.smtlib import asked, has_floats, negated, premises_of, script, smtlib, steps
 
 VERSION = z3.get_version_string()
 Verdict = Literal["holds", "fails", "unknown"]
@@ -22,44 +23,69 @@ class Answer:
     """A solver's verdict on a query.
 
     premises        all that it was given, laws included
+    script          the text that it answered
     counterexample  values on which the premises hold and the goal does not, evaluated without the
                     solver; empty when none was found
     reason          why it is unknown
+    needed          texts of the assumptions and laws in an unsatisfiable core
+    resources       steps that z3 counted
     """
 
     verdict: Verdict
     premises: tuple[Premise, ...]
+    script: Script
     counterexample: str = ""
     reason: str = ""
+    needed: frozenset[str] = frozenset()
+    resources: int = 0
 
 
-def premises_of(query: Query) -> tuple[Premise, ...]:
-    """The premises and the laws that their exponentials obey."""
-    terms = [p.term for p in query.premises] + [query.goal]
-    return (*query.premises, *exponential_laws(terms))
+ALGEBRA = "a name stands for every function value: what holds of any value holds of these"
 
 
 def decide(query: Query, timeout: float) -> Answer:
     """The verdict within ``timeout`` seconds."""
     premises = premises_of(query)
-    terms = [p.term for p in premises] + [z3.Not(query.goal)]
+    terms, spent = negated(query, premises), 0
     # Names in place of function values make a stronger statement that is pure algebra: mostly it
     # holds at once, and if it does not, nothing is learnt.
-    if _check(without_functions(terms), min(timeout, 3.0))[0] == z3.unsat:
-        return Answer("holds", premises)
-    result, solver = _check(terms, timeout)
-    if result == z3.unsat:
-        return Answer("holds", premises)
+    algebra = without_functions(terms)
+    for form, limit, note in ((algebra, min(timeout, 3.0), ALGEBRA), (terms, timeout, "")):
+        text = smtlib(form)
+        result, solver = asked(text, limit)
+        spent += steps(solver)
+        said = script(query, premises, text, note)
+        if result == z3.unsat:
+            needed = _needed(form, premises)
+            return Answer("holds", premises, said, needed=needed, resources=spent)
     if result == z3.sat:
-        return Answer("fails", premises, confirm(query, solver.model()))
-    return Answer("unknown", premises, confirm(query, None), solver.reason_unknown())
+        found = confirm(query, solver.model())
+        return Answer("fails", premises, said, found, resources=spent)
+    reason = solver.reason_unknown()
+    return Answer("unknown", premises, said, confirm(query, None), reason, resources=spent)
 
 
-def _check(terms: list[z3.ExprRef], timeout: float) -> tuple[z3.CheckSatResult, z3.Solver]:
+CORE_SECONDS = 1.0
+"""How long to look for a core: when none is found, every assumption counts as needed."""
+
+
+def _needed(form: list[z3.ExprRef], premises: tuple[Premise, ...]) -> frozenset[str]:
+    """Texts of assumptions and laws that an unsatisfiable core of the proved form holds; all of
+    them where looking for one is slow: with floating-point terms.
+    """
+    texts = [p.text if p.kind in ("assumption", "law") else "" for p in premises]
+    names = {text: z3.Bool(f"premise {i}") for i, text in enumerate(dict.fromkeys(texts)) if text}
+    if not names or has_floats(form):
+        return frozenset(names)
     solver = z3.Solver()
-    solver.set("timeout", max(1, int(1000 * timeout)))
-    solver.add(*terms)
-    return solver.check(), solver
+    solver.set("timeout", int(1000 * CORE_SECONDS))
+    solver.set("core.minimize", True)
+    for text, term in itertools.zip_longest(texts, form, fillvalue=""):
+        solver.add(z3.Implies(names[text], term) if text else term)
+    if solver.check(*names.values()) != z3.unsat:
+        return frozenset(names)
+    core = {literal.decl().name() for literal in solver.unsat_core()}
+    return frozenset(text for text, name in names.items() if name.decl().name() in core)
 
 
 def without_functions(terms: list[z3.ExprRef]) -> list[z3.ExprRef]:
@@ -75,7 +101,7 @@ def without_functions(terms: list[z3.ExprRef]) -> list[z3.ExprRef]:
 
 def contradictory(premises: tuple[Premise, ...], timeout: float) -> bool:
     """True when the solver finds that the premises exclude each other."""
-    return _check([p.term for p in premises], timeout)[0] == z3.unsat
+    return asked(smtlib([p.term for p in premises]), timeout)[0] == z3.unsat
 
 
 def witness_text(query: Query, premises: tuple[Premise, ...]) -> tuple[bool, str]:
@@ -102,7 +128,8 @@ def confirm(query: Query, model: z3.ModelRef | None, tries: int = 200) -> str:
 
 
 def _from_model(model: z3.ModelRef) -> dict[str, Any]:
-    constants = {d.name(): value(model[d]) for d in model.decls() if d.arity() == 0}
+    here = z3.main_ctx()
+    constants = {d.name(): value(model[d].translate(here)) for d in model.decls() if not d.arity()}
     return {name: x for name, x in constants.items() if x is not None}
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from assay.proofs.discharge import _collect, _renewed, _Worker, discharge
+from assay.proofs.discharge import _Worker, discharge
+from assay.proofs.fingerprint import fingerprint
 from assay.proofs.obligation import Outcome
-from assay.proofs.obligations import OBLIGATIONS, select
+from assay.proofs.obligations import OBLIGATIONS, home, select
 
 
 def test_patterns_select_by_id_claim_and_glob() -> None:
@@ -42,27 +44,55 @@ def test_outcomes_come_in_order_and_are_heard_one_by_one() -> None:
 
 @pytest.fixture
 def worker() -> Iterator[_Worker]:
-    worker = _Worker()
+    worker = _Worker(OBLIGATIONS[0], 20.0, False)
     yield worker
     worker.process.kill()
-    worker.process.join()
 
 
 def test_a_worker_that_dies_leaves_an_open_outcome(worker: _Worker) -> None:
-    worker.give(OBLIGATIONS[0], 20.0, False)
     worker.process.kill()
     worker.process.join()
-    outcome = _collect(worker)
+    outcome = worker.collect()
     assert (outcome.id, outcome.status) == (OBLIGATIONS[0].id, "open")
     assert "died" in outcome.detail
 
 
-def test_a_worker_that_overruns_is_killed_and_replaced(worker: _Worker) -> None:
-    worker.give(OBLIGATIONS[0], 20.0, False)
-    worker.deadline = time.monotonic()
-    outcome = _collect(worker)
+def test_a_worker_that_overruns_is_killed(worker: _Worker) -> None:
+    outcome = worker.collect()
     assert outcome.status == "open"
-    assert not worker.process.is_alive()
-    fresh = _renewed(worker)
-    assert fresh.process.is_alive()
-    fresh.stop()
+    assert "timeout: stopped" in outcome.detail
+
+
+CHEAP = "attention.alignment/integers"
+
+
+def test_an_outcome_that_stands_is_not_sought_again() -> None:
+    (first,) = discharge([CHEAP])
+    marked = replace(first, detail="known")
+    assert discharge([CHEAP], known=[marked]) == (marked,)
+
+
+@pytest.mark.parametrize("change", [{"key": "another"}, {"status": "open"}, {"id": "x"}])
+def test_an_outcome_of_other_sources_or_none_is_sought_again(change: dict[str, Any]) -> None:
+    (first,) = discharge([CHEAP])
+    (again,) = discharge([CHEAP], known=[replace(first, detail="known", **change)])
+    assert again.detail != "known"
+    assert again.key == first.key == fingerprint(home(CHEAP))
+
+
+def test_a_cross_check_is_sought_where_it_is_missing() -> None:
+    pytest.importorskip("cvc5")
+    (first,) = discharge([CHEAP])
+    (crossed,) = discharge([CHEAP], known=[first], cross_check=True)
+    assert crossed.cross
+    assert discharge([CHEAP], known=[crossed], cross_check=True) == (crossed,)
+    assert discharge([CHEAP], known=[crossed]) == (crossed,)
+
+
+def test_outcomes_do_not_depend_on_what_ran_before() -> None:
+    names = ["softmax.vjp_refines/tangent", "softmax.grad_blocked_zero/float16-from-weights"]
+    alone = [discharge([name])[0] for name in names]
+    together = discharge(["softmax.online/merge", *names], jobs=2)
+    for outcome in alone:
+        (other,) = [o for o in together if o.id == outcome.id]
+        assert replace(other, seconds=0.0) == replace(outcome, seconds=0.0)

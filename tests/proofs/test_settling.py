@@ -147,6 +147,31 @@ def test_assumptions_come_with_the_values_they_hold_on() -> None:
     assert (assumption.text, assumption.witness) == ("x > 1", "x=2")
 
 
+def test_an_assumption_that_no_core_holds_is_said() -> None:
+    idle, used = Premise("y > 5", Y > 5), Premise("x > 1", X > 1)
+    query = Query("bound", X * X > 1, (idle, used), {"x": 2, "y": 6})
+    outcome = settle(obligation(queries(query)))
+    assert (outcome.status, outcome.unneeded) == ("proved", ("y > 5",))
+
+
+def test_an_assumption_that_one_query_needs_is_needed() -> None:
+    given = (Premise("x > 1", X > 1),)
+    both = (Query("idle", Y * Y >= 0, given, {"x": 2}), Query("used", X * X > 1, given, {"x": 2}))
+    assert settle(obligation(queries(*both))).unneeded == ()
+
+
+def test_solver_steps_are_counted_and_repeat() -> None:
+    counts = {settle(obligation(queries(Query("square", X * X >= 0)))).resources for _ in range(3)}
+    assert len(counts) == 1
+    assert 0 not in counts
+
+
+def test_the_steps_of_a_derivation_are_kept() -> None:
+    cases = [Case("n=1", True), Case("n=2", True, ("a = b", "b = c"))]
+    outcome = settle(obligation(lambda: iter(cases), method="sympy"))
+    assert outcome.derivation == (("a = b", "b = c"),)
+
+
 def test_spec_functions_that_ran_are_recorded_with_their_hash() -> None:
     outcome = settle(obligation(partial(row_sum_of, masked_softmax)))
     (found,) = [f for f in outcome.spec if f.name == "softmax.masked_softmax"]
