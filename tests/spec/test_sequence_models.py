@@ -1,0 +1,197 @@
+"""Recurrent and state-space models against torch: outputs, all gradients, streaming, state."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from assay.spec.models import lstm_lm, lstm_regression, mamba_lm, rnn_lm
+from assay.spec.models.layout import expand
+from assay.spec.models.networks import lstm_lm as lstm_lm_network
+from assay.spec.models.networks import lstm_regression as lstm_regression_network
+from assay.spec.models.networks import mamba_lm as mamba_lm_network
+from assay.spec.models.networks import rnn_lm as rnn_lm_network
+from assay.spec.models.networks.stream import one_hot
+from tests.spec.model_agreement import (
+    assert_model_agrees,
+    assert_model_encloses,
+    assert_one_step_equals_torchs,
+    assert_state_round_trips,
+    draw_params,
+)
+from tests.spec.torch_models.networks import Mamba, Recurrent
+
+
+class Model(NamedTuple):
+    """A model, its network, and how a configuration and a torch module of it are made."""
+
+    name: str
+    layout: Any
+    network: ModuleType
+    config: Any
+    module: Any
+
+
+def _symbols(config: Any) -> tuple[int, int]:
+    return config.vocabulary, config.vocabulary
+
+
+MODELS: dict[str, Model] = {
+    "rnn_lm": Model(
+        "rnn_lm",
+        rnn_lm.layout,
+        rnn_lm_network,
+        rnn_lm.RNNLanguageModelConfig,
+        lambda c: Recurrent("rnn", c.vocabulary, c.hidden, c.vocabulary, c.layers),
+    ),
+    "lstm_lm": Model(
+        "lstm_lm",
+        lstm_lm.layout,
+        lstm_lm_network,
+        lstm_lm.LSTMLanguageModelConfig,
+        lambda c: Recurrent("lstm", c.vocabulary, c.hidden, c.vocabulary, c.layers),
+    ),
+    "lstm_regression": Model(
+        "lstm_regression",
+        lstm_regression.layout,
+        lstm_regression_network,
+        lstm_regression.LSTMRegressionConfig,
+        lambda c: Recurrent("lstm", c.inputs, c.hidden, c.outputs, c.layers),
+    ),
+    "mamba_lm": Model(
+        "mamba_lm", mamba_lm.layout, mamba_lm_network, mamba_lm.MambaLanguageModelConfig, Mamba
+    ),
+}
+EVERY = pytest.mark.parametrize("name", sorted(MODELS))
+UNHELD = ("bias_hh_l0", "bias_hh_l1", "bias_hh_l2")
+
+
+def configuration(name: str, seed: int, layers: int = 2) -> Any:
+    rng = np.random.default_rng(seed)
+    sizes = {"hidden": int(rng.integers(1, 4)), "layers": 1 + (seed % 3 == 0) * (layers - 1)}
+    sizes["context"] = 4
+    if name == "lstm_regression":
+        sizes |= {"inputs": int(rng.integers(1, 4)), "outputs": int(rng.integers(1, 4))}
+    else:
+        sizes["vocabulary"] = int(rng.integers(1, 5))
+    if name == "mamba_lm":
+        sizes |= {
+            "expansion": int(rng.integers(1, 3)),
+            "states": int(rng.integers(1, 4)),
+            "taps": int(rng.integers(1, 5)),
+        }
+    return MODELS[name].config(**sizes)
+
+
+def draw_inputs(config: Any, seed: int, steps: int, batch: int = 2) -> np.ndarray:
+    """One-hot symbols for language models in half of the cases; any vectors otherwise."""
+    rng = np.random.default_rng(seed)
+    if hasattr(config, "vocabulary") and seed % 2:
+        return one_hot(rng.integers(0, config.vocabulary, (batch, steps)), config.vocabulary)
+    width = config.vocabulary if hasattr(config, "vocabulary") else config.inputs
+    return rng.normal(size=(batch, steps, width))
+
+
+@EVERY
+@given(
+    seed=st.integers(0, 9999),
+    steps=st.integers(1, 4),
+    dtype=st.sampled_from(["float64", "float32"]),
+)
+@settings(max_examples=200)
+def test_outputs_and_gradients_equal_torchs(name: str, seed: int, steps: int, dtype: str) -> None:
+    model, config = MODELS[name], configuration(name, seed)
+    assert_model_agrees(
+        name, model.network, config, draw_inputs(config, seed, steps), model.module(config),
+        seed=seed, dtype=dtype, scale=0.3 if dtype == "float64" else 0.2, unheld=UNHELD,
+    )  # fmt: skip
+
+
+@EVERY
+@given(seed=st.integers(0, 9999))
+@settings(max_examples=30)
+def test_networks_read_the_layout_in_its_order_and_state_round_trips(name: str, seed: int) -> None:
+    model, config = MODELS[name], configuration(name, seed, layers=3)
+    names = tuple(p.name for p in expand(model.layout(config)))
+    assert model.network.network(config).names == names
+    assert_state_round_trips(name, config, model.module(config))
+
+
+@EVERY
+@given(seed=st.integers(0, 9999), steps=st.integers(0, 5), cut=st.integers(0, 5))
+@settings(max_examples=50)
+def test_a_chunk_from_the_states_of_the_one_before_continues_the_whole(
+    name: str, seed: int, steps: int, cut: int
+) -> None:
+    network, config = MODELS[name].network, configuration(name, seed)
+    params, x = draw_params(name, config, seed), draw_inputs(config, seed, steps)
+    cut = min(cut, steps)
+    whole, last = network.run(config, params, x)
+    np.testing.assert_allclose(network.forward(config, params, x), whole, atol=1e-14)
+    first, states = network.run(config, params, x[:, :cut])
+    second, after = network.run(config, params, x[:, cut:], states)
+    np.testing.assert_allclose(np.concatenate([first, second], axis=1), whole, atol=1e-12)
+    for a, b in zip(after, last, strict=True):
+        pairs = zip(a, b, strict=True) if isinstance(a, tuple) else [(a, b)]
+        for one, other in pairs:
+            np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+@pytest.mark.parametrize(("name", "part"), [("lstm_lm", 0), ("lstm_lm", 1), ("mamba_lm", 0),
+                                            ("mamba_lm", 1), ("rnn_lm", None)])  # fmt: skip
+def test_a_chunk_without_a_part_of_the_state_differs(name: str, part: int | None) -> None:
+    network, config = MODELS[name].network, MODELS[name].config(vocabulary=3, hidden=3)
+    params, x = draw_params(name, config, 1), draw_inputs(config, 2, 5)
+    whole, _ = network.run(config, params, x)
+    _, (state,) = network.run(config, params, x[:, :3])
+    if part is None:
+        broken = np.zeros_like(state)
+    else:
+        parts = [np.zeros_like(p) if i == part else p for i, p in enumerate(state)]
+        broken = type(state)(*parts) if hasattr(state, "_fields") else tuple(parts)
+    rest, _ = network.run(config, params, x[:, 3:], [broken])
+    assert np.abs(rest - whole[:, 3:]).max() > 1e-4
+    right, _ = network.run(config, params, x[:, 3:], [state])
+    assert np.abs(right - whole[:, 3:]).max() < 1e-12
+
+
+@EVERY
+@given(seed=st.integers(0, 9999))
+@settings(max_examples=30)
+def test_later_inputs_change_no_earlier_output_and_rows_are_independent(
+    name: str, seed: int
+) -> None:
+    network, config = MODELS[name].network, configuration(name, seed)
+    params, x = draw_params(name, config, seed), draw_inputs(config, seed, 4, batch=3)
+    whole = network.forward(config, params, x)
+    later = x.copy()
+    later[:, 2:] += 1
+    np.testing.assert_allclose(
+        network.forward(config, params, later)[:, :2], whole[:, :2], atol=1e-14
+    )
+    for b in range(3):
+        alone = network.forward(config, params, x[b : b + 1])[0]
+        np.testing.assert_allclose(alone, whole[b], atol=1e-13)
+
+
+@EVERY
+def test_the_model_runs_on_balls_that_enclose_its_values(name: str) -> None:
+    config = configuration(name, 5)
+    inputs = draw_inputs(config, 6, 2, batch=1)
+    assert_model_encloses(name, MODELS[name].network, config, inputs)
+
+
+@pytest.mark.parametrize("name", ["rnn_lm", "lstm_lm", "mamba_lm"])
+def test_one_adamw_step_on_the_token_loss_equals_torchs(name: str) -> None:
+    model = MODELS[name]
+    config = model.config(vocabulary=4, hidden=3, layers=2, context=5)
+    module: nn.Module = model.module(config)
+    assert_one_step_equals_torchs(
+        name, model.network, config, module, read=lambda ids: one_hot(ids, 4)
+    )
