@@ -15,6 +15,7 @@ from benchmarks.machine import describe, today
 RESULTS = Path(__file__).parent / "results.md"
 BENCHMARKS: dict[str, tuple[str, str]] = {
     "startup": ("benchmarks.startup:measure", "seconds"),
+    "spec": ("benchmarks.spec_speed:measure", "a minute"),
     "throughput": ("benchmarks.throughput:measure", "half a minute"),
     "detection": ("benchmarks.detection:measure", "five minutes"),
     "growth": ("benchmarks.growth:measure", "two minutes"),

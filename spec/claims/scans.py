@@ -23,7 +23,7 @@ SCANS: tuple[Claim, ...] = (
     _scan(
         "vjp_refines",
         "derivative",
-        "The gradients into inputs, parameters and the first state equal the spec's within the bound.",
+        "The gradients into inputs, parameters and the first state equal the spec's within bounds.",
         r"\langle \bar y, \delta y \rangle = \langle \bar x, \delta x \rangle"
         r" + \langle \bar\theta, \delta\theta \rangle + \langle \bar h_0, \delta h_0 \rangle",
         "T",
