@@ -89,7 +89,7 @@ def extents(config: Config, *names: str, least: int = 1, axes: str | None = None
     """
     for name in names:
         value = getattr(config, name)
-        entries = value if isinstance(value, tuple) else (None,)
+        entries: tuple[Any, ...] = value if isinstance(value, tuple) else (None,)
         if not all(is_whole(v) and least <= v <= LARGEST for v in entries):
             valid = _range(least, *entries)
             yield f"{name}={value!r} must hold whole numbers; valid: each {valid}"

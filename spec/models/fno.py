@@ -51,15 +51,19 @@ class FNOConfig(Config):
             yield from self._beyond_one_axis()
 
     def _beyond_one_axis(self) -> Iterator[str]:
-        n, m = self.spatial, self.modes
-        if not (isinstance(n, tuple) and isinstance(m, tuple)):
-            return  # an earlier reason says so
-        if len(n) > 1:
-            yield f"spatial={n!r} has {len(n)} axes with spectrum='rfft'; valid: one axis"
-        elif all(map(rules.is_whole, (*n, *m))) and len(m) == len(n) == 1 and m[0] > n[0] // 2 + 1:
+        if isinstance(self.spatial, tuple) and len(self.spatial) > 1:
             yield (
-                f"modes={m!r} exceeds the frequencies of spatial={n!r} with spectrum='rfft'; "
-                f"valid: {n[0] // 2 + 1} or less"
+                f"spatial={self.spatial!r} has {len(self.spatial)} axes with spectrum='rfft'; "
+                "valid: one axis"
+            )
+        try:
+            (n,), (m,) = self.spatial, self.modes
+        except (TypeError, ValueError):
+            return  # more than one axis, or no axes at all: a reason says so
+        if rules.is_whole(n) and rules.is_whole(m) and m > n // 2 + 1:
+            yield (
+                f"modes={self.modes!r} exceeds the frequencies of spatial={self.spatial!r} with "
+                f"spectrum='rfft'; valid: {n // 2 + 1} or less"
             )
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import FrozenInstanceError, fields, replace
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
 from typing import Any
 
 import pytest
@@ -131,6 +131,28 @@ def test_the_closed_interval_of_rates_is_legal_where_the_model_says_so() -> None
 def test_every_frequency_of_a_real_signal_is_legal_and_one_more_is_not(n: int, m: int) -> None:
     assert FNOConfig(spatial=(n,), modes=(m,), spectrum="rfft").frequencies == m
     assert reasons(FNOConfig, spatial=(n,), modes=(n // 2 + 2,), spectrum="rfft")
+
+
+@pytest.mark.parametrize("wrong", [3, (), (1, 1), ("a",), None])
+def test_nonsense_beside_rfft_is_explained_too(wrong: Any) -> None:
+    found = reasons(FNOConfig, modes=wrong, spectrum="rfft")
+    assert found[0].startswith(f"modes={wrong!r} must")
+
+
+def test_the_activation_of_a_fourier_operator_follows_its_spectrum() -> None:
+    found = [FNOConfig(spectrum=s).nonlinearity for s in ("full", "rfft")]
+    assert found == ["tanh", "relu"]
+    assert FNOConfig(activation="silu").nonlinearity == "silu"
+
+
+def test_unchecked_needs_fields_without_a_default() -> None:
+    @dataclass(frozen=True)
+    class Bare(Config):
+        size: int
+
+    assert Bare.unchecked(size=-1).size == -1
+    with pytest.raises(TypeError, match=r"Bare\.unchecked needs size"):
+        Bare.unchecked()
 
 
 def test_derived_sizes_are_not_fields() -> None:
