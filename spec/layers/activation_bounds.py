@@ -1,4 +1,4 @@
-"""Error bounds of activations whose forms in use differ: sigmoid, silu and softplus.
+"""Error bounds of activations whose forms in use differ: sigmoid, silu, softplus and gelu.
 
 The rules of running analysis cover 1 / (1 + exp(-x)) as they cover exp(x) / (1 + exp(x)), but for
 one thing: exp(-x) overflows for x below -ln(largest number), and a result that is less than about
@@ -15,8 +15,8 @@ import numpy as np
 
 from assay.spec.arithmetic import Arithmetic
 from assay.spec.functions import log1p
-from assay.spec.inexact import Inexact, running_bound, widest
-from assay.spec.layers.activations import softplus
+from assay.spec.inexact import RUNNING_SLACK, Inexact, running_bound, widest
+from assay.spec.layers.activations import Approximate, gelu, gelu_backward, softplus
 from assay.spec.scalars import Array, exp
 
 
@@ -51,3 +51,34 @@ def softplus_bound(x: Array, arithmetic: Arithmetic) -> Array:
     direct = running_bound(lambda a: {"y": log1p(exp(a["x"]))}, inside, arithmetic)
     reachable = np.where(x < _brink(arithmetic), direct["y"], 0.0)
     return widest(stable, {"y": reachable})["y"]
+
+
+def _loose_erf(size: Array, approximate: Approximate, arithmetic: Arithmetic) -> Array:
+    """What an erf that is good to eta of 1, and not of itself, adds to (1 + erf) / 2 times size.
+
+    Kernels approximate erf by polynomials with a small absolute error (M. Abramowitz and I. Stegun,
+    7.1.26): near 0 it is larger than eta |erf|.
+    """
+    if approximate != "none":
+        return np.zeros(size.shape)
+    return arithmetic.eta / 2.0 * (1.0 + arithmetic.u_store) * RUNNING_SLACK * np.abs(size)
+
+
+def gelu_bound(x: Array, approximate: Approximate, arithmetic: Arithmetic) -> Array:
+    """Running bound of gelu, with an erf that may be loose near 0."""
+    bound = running_bound(
+        lambda a: {"y": gelu(a["x"], approximate=approximate)}, {"x": x}, arithmetic
+    )
+    return bound["y"] + _loose_erf(x, approximate, arithmetic)
+
+
+def gelu_backward_bound(
+    x: Array, cotangent: Array, approximate: Approximate, arithmetic: Arithmetic
+) -> Array:
+    """Running bound of the gradient of gelu, with an erf that may be loose near 0."""
+    bound = running_bound(
+        lambda a: {"x": gelu_backward(a["x"], a["g"], approximate=approximate)},
+        {"x": x, "g": cotangent},
+        arithmetic,
+    )
+    return bound["x"] + _loose_erf(cotangent, approximate, arithmetic)

@@ -140,7 +140,7 @@ def gelu_backward(x: Array, cotangent: Array, *, approximate: Approximate = "non
         density = exp(-(x * x) / 2) * (_slope(x) / 2)
         return cotangent * (_normal_mass(x) + x * density)
     t = _cubic_tanh(x)
-    inner = _slope(x) * (1 + 3 * CUBIC * (x * x))
+    inner = _slope(x) * (1 + 3 * (CUBIC * (x * x)))
     return cotangent * ((1 + t) / 2 + x * ((1 - t * t) * inner) / 2)
 
 

@@ -9,7 +9,12 @@ import numpy as np
 
 from assay.spec.arithmetic import Arithmetic
 from assay.spec.layers import activations
-from assay.spec.layers.activation_bounds import flushed_bound, softplus_bound
+from assay.spec.layers.activation_bounds import (
+    flushed_bound,
+    gelu_backward_bound,
+    gelu_bound,
+    softplus_bound,
+)
 from assay.spec.layers.dropout import dropout, dropout_backward
 from assay.spec.ops.entry import Arrays, Attribute, Attributes, Input, Op
 
@@ -67,6 +72,18 @@ def _softplus_bound(inputs: Arrays, attributes: Attributes, arithmetic: Arithmet
     return {"out": softplus_bound(inputs["x"], arithmetic)}
 
 
+def _gelu_bound(inputs: Arrays, attributes: Attributes, arithmetic: Arithmetic) -> Results:
+    form = attributes.get("approximate", "none")
+    return {"out": gelu_bound(inputs["x"], form, arithmetic)}
+
+
+def _gelu_backward_bound(
+    inputs: Arrays, cotangents: Arrays, attributes: Attributes, arithmetic: Arithmetic
+) -> Results:
+    form = attributes.get("approximate", "none")
+    return {"x": gelu_backward_bound(inputs["x"], cotangents["out"], form, arithmetic)}
+
+
 RELU = _pointwise("relu", "max(x, 0)", activations.relu, activations.relu_backward)
 GELU = _pointwise(
     "gelu",
@@ -74,6 +91,8 @@ GELU = _pointwise(
     activations.gelu,
     activations.gelu_backward,
     Attribute("approximate", "none", "'none' or 'tanh'"),
+    bound=_gelu_bound,
+    backward_bound=_gelu_backward_bound,
 )
 SILU = _pointwise(
     "silu",
