@@ -16,6 +16,8 @@ from assay.spec.claims.norm import NORM
 from assay.spec.claims.recurrent import RECURRENT
 from assay.spec.claims.scans import SCANS
 from assay.spec.claims.softmax import SOFTMAX
+from assay.spec.claims.spatial import SPATIAL
+from assay.spec.claims.spectral import SPECTRAL
 
 __all__ = [
     "ACTIVATION",
@@ -30,6 +32,8 @@ __all__ = [
     "RECURRENT",
     "SCANS",
     "SOFTMAX",
+    "SPATIAL",
+    "SPECTRAL",
     "Claim",
     "Kind",
     "claim",
@@ -46,6 +50,8 @@ CLAIMS: tuple[Claim, ...] = (
     *LOSS,
     *NORM,
     *SCANS,
+    *SPATIAL,
+    *SPECTRAL,
     *HYGIENE,
 )
 
