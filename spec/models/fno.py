@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from assay.spec.models import config as rules
 from assay.spec.models.closed_form import Term, Terms
@@ -56,8 +57,9 @@ class FNOConfig(Config):
                 f"spatial={self.spatial!r} has {len(self.spatial)} axes with spectrum='rfft'; "
                 "valid: one axis"
             )
+        both: tuple[Any, Any] = self.spatial, self.modes
         try:
-            (n,), (m,) = self.spatial, self.modes
+            (n,), (m,) = both
         except (TypeError, ValueError):
             return  # more than one axis, or no axes at all: a reason says so
         if rules.is_whole(n) and rules.is_whole(m) and m > n // 2 + 1:
