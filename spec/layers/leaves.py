@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Int
 
+from assay.spec.cache import padded_positions
 from assay.spec.layers.activations import ACTIVATIONS
 from assay.spec.layers.embedding import embedding, embedding_backward
 from assay.spec.layers.layer import Gradients, Layer, Params, pointwise
@@ -80,26 +82,28 @@ def embedding_layer(table: str) -> Layer:
     return Layer((table,), forward, backward)
 
 
-def position_layer(table: str, positions: Array | None = None) -> Layer:
-    """x [B, T, D] + rows 0, 1, ... of a table [M, D], or its rows at ``positions`` [B, T].
+def position_layer(table: str, pads: Int[np.ndarray, " B"] | None = None) -> Layer:
+    """x [B, T, D] + rows 0, 1, ... of a table [M, D]; T up to M.
+
+    ``pads``: row b begins with pads[b] padding tokens, and is counted from its first real one.
 
     >>> table = {"p": np.array([[1.0], [2.0], [3.0]])}
     >>> position_layer("p").forward(table, np.zeros((1, 2, 1))).ravel().tolist()
     [1.0, 2.0]
     """
 
-    def rows(x: Array) -> Array:
-        return np.arange(x.shape[1]) if positions is None else positions
+    def places(x: Array) -> Int[np.ndarray, "B T"]:
+        none = np.zeros(x.shape[0], dtype=int)
+        return padded_positions(none if pads is None else pads, x.shape[1])
 
     def forward(params: Params, x: Array) -> Array:
         if x.shape[1] > params[table].shape[0]:
             raise ValueError(
                 f"length={x.shape[1]} exceeds the {params[table].shape[0]} positions of {table}"
             )
-        return x + embedding(rows(x), params[table])
+        return x + embedding(places(x), params[table])
 
     def backward(params: Params, x: Array, cotangent: Array) -> tuple[Array, Gradients]:
-        places = np.broadcast_to(rows(x), x.shape[:2])
-        return cotangent, {table: embedding_backward(places, params[table], cotangent)}
+        return cotangent, {table: embedding_backward(places(x), params[table], cotangent)}
 
     return Layer((table,), forward, backward)

@@ -7,9 +7,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Shaped
+from jaxtyping import Bool, Int, Shaped
 
 from assay.spec.attention import attention, attention_backward
+from assay.spec.cache import padded_visible
 from assay.spec.layers.layer import Gradients, Layer, Params
 from assay.spec.scalars import Array
 
@@ -42,15 +43,25 @@ def merge_heads(x: Shaped[np.ndarray, "B H T D"]) -> Shaped[np.ndarray, "B T F"]
 
 @dataclass(frozen=True)
 class Sight:
-    """Which keys the queries of a layer see: the causal rule and a boolean mask [B, 1, T, T]."""
+    """Which keys the queries of a layer see: all, or those up to their own position (causal).
+
+    pads  row b begins with pads[b] padding tokens, which are seen by themselves only; causal
+    """
 
     causal: bool = False
-    mask: Array | None = None
+    pads: Int[np.ndarray, " B"] | None = None
+
+    def mask(self, tokens: int) -> Bool[np.ndarray, "B 1 T T"] | None:
+        """What the causal flag alone does not say."""
+        return None if self.pads is None else padded_visible(self.pads, tokens)
 
 
-def _thirds(x: Array) -> tuple[Array, Array, Array]:
+def split_fused(x: Shaped[np.ndarray, "B T F3"], heads: int) -> tuple[Array, Array, Array]:
+    """[Q K V] side by side -> queries, keys and values of each head, [B, H, T, D]."""
     width = x.shape[-1] // 3
-    return x[..., :width], x[..., width : 2 * width], x[..., 2 * width :]
+    parts = (x[..., :width], x[..., width : 2 * width], x[..., 2 * width :])
+    q, k, v = (split_heads(part, heads) for part in parts)
+    return q, k, v
 
 
 def attend(heads: int, sight: Sight) -> Layer:
@@ -59,16 +70,16 @@ def attend(heads: int, sight: Sight) -> Layer:
     >>> attend(1, Sight(causal=True)).forward({}, np.array([[[1.0, 1.0, 5.0]]])).tolist()
     [[[5.0]]]
     """
-    rules = {"causal": sight.causal, "mask": sight.mask}
 
     def forward(_: Params, x: Array) -> Array:
-        q, k, v = (split_heads(part, heads) for part in _thirds(x))
-        return merge_heads(attention(q, k, v, **rules))  # type: ignore[arg-type]
+        q, k, v = split_fused(x, heads)
+        return merge_heads(attention(q, k, v, mask=sight.mask(x.shape[1]), causal=sight.causal))
 
     def backward(_: Params, x: Array, cotangent: Array) -> tuple[Array, Gradients]:
-        q, k, v = (split_heads(part, heads) for part in _thirds(x))
+        q, k, v = split_fused(x, heads)
         behind = split_heads(cotangent, heads)
-        found = attention_backward(q, k, v, behind, **rules)  # type: ignore[arg-type]
+        mask = sight.mask(x.shape[1])
+        found = attention_backward(q, k, v, behind, mask=mask, causal=sight.causal)
         return np.concatenate([merge_heads(g) for g in found], axis=-1), {}
 
     return Layer((), forward, backward)

@@ -42,7 +42,10 @@ def draw_params(model: str, config: Any, seed: int, scale: float = 0.3) -> dict[
 
 def load(module: nn.Module, state: Arrays, dtype: torch.dtype) -> nn.Module:
     """The module in ``dtype`` with all of ``state``, names and shapes exactly."""
-    module = module.to(dtype)
+    # Not module.to: it would drop the imaginary part of complex parameters.
+    wide = torch.complex128 if dtype is torch.float64 else torch.complex64
+    for p in module.parameters():
+        p.data = p.data.to(wide if p.is_complex() else dtype)
     held = {n: torch.tensor(np.array(x)) for n, x in state.items()}
     module.load_state_dict(held, strict=True)
     return module

@@ -11,12 +11,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assay.spec.arithmetic import Arithmetic
 from assay.spec.attention import attention
+from assay.spec.inexact import running_bound
 from assay.spec.layers.self_attention import merge_heads, split_heads
 from assay.spec.models.gpt import GPTConfig, layout
 from assay.spec.models.layout import expand, initialise
 from assay.spec.models.networks import gpt as network
-from assay.spec.models.networks.gpt import left_padding
+from assay.spec.models.networks.gpt import decode, empty_cache
 from assay.spec.models.networks.loss import next_tokens, token_loss
 from tests.spec.model_agreement import (
     assert_model_agrees,
@@ -55,14 +57,18 @@ def test_logits_and_gradients_equal_torchs_in_float64(
     config: GPTConfig, seed: int, padded: bool
 ) -> None:
     ids = draw_ids(config, seed)
-    options = {}
+    spec_options, torch_options = {}, {}
     if padded:
-        lengths = np.random.default_rng(seed).integers(1, ids.shape[1] + 1, len(ids))
-        positions, real = left_padding(lengths, ids.shape[1])
-        options = {"positions": positions, "real": real}
+        pads = np.random.default_rng(seed).integers(0, ids.shape[1], len(ids))
+        place = np.arange(ids.shape[1]) - pads[:, None]
+        spec_options = {"pads": pads}
+        torch_options = {
+            "positions": torch.tensor(np.where(place < 0, 0, place)),
+            "real": torch.tensor(place >= 0),
+        }
     assert_model_agrees(
-        "gpt", network, config, ids, GPT(config), seed=seed, scale=0.2, spec_options=options,
-        torch_options={n: torch.tensor(x) for n, x in options.items()},
+        "gpt", network, config, ids, GPT(config), seed=seed, scale=0.2,
+        spec_options=spec_options, torch_options=torch_options,
     )  # fmt: skip
 
 
@@ -124,13 +130,12 @@ def test_a_left_padded_prompt_gives_the_logits_of_the_prompt_alone_whatever_the_
 ) -> None:
     params, ids = draw_params("gpt", config, seed), draw_ids(config, seed, batch=3)
     width = ids.shape[1]
-    lengths = np.random.default_rng(seed).integers(1, width + 1, 3)
-    positions, real = left_padding(lengths, width)
-    padded = network.forward(config, params, ids, positions=positions, real=real)
+    pads = np.random.default_rng(seed).integers(0, width, 3)
+    padded = network.forward(config, params, ids, pads=pads)
     assert np.isfinite(padded).all()
-    for b, length in enumerate(lengths):
-        alone = network.forward(config, params, ids[b : b + 1, width - length :])
-        np.testing.assert_allclose(padded[b, width - length :], alone[0], atol=1e-10)
+    for b, pad in enumerate(pads):
+        alone = network.forward(config, params, ids[b : b + 1, pad:])
+        np.testing.assert_allclose(padded[b, pad:], alone[0], atol=1e-10)
 
 
 def test_a_tied_gradient_is_that_of_the_lookup_plus_that_of_the_head() -> None:
@@ -171,3 +176,48 @@ def test_the_first_loss_is_about_the_log_of_the_vocabulary_and_needs_the_small_t
     assert token_loss(network.forward(config, params, ids), ids) < loss - 0.5
     large = {**params, "token": params["token"] / 0.02}
     assert token_loss(network.forward(config, large, ids), targets) > 20
+
+
+@given(config=configs(), seed=st.integers(0, 999), padded=st.booleans())
+@settings(max_examples=100)
+def test_decoding_any_cut_into_chunks_equals_recomputing_and_the_length_grows_once_a_step(
+    config: GPTConfig, seed: int, padded: bool
+) -> None:
+    rng = np.random.default_rng(seed)
+    params, ids = draw_params("gpt", config, seed), draw_ids(config, seed)
+    pads = rng.integers(0, ids.shape[1], len(ids)) if padded else None
+    whole = network.forward(config, params, ids, pads=pads)
+    cache, start, rows = empty_cache(config, len(ids)), 0, []
+    while start < ids.shape[1]:
+        tokens = int(rng.integers(1, ids.shape[1] - start + 1))
+        chunk = ids[:, start : start + tokens]
+        logits, cache = decode(config, params, chunk, cache, pads=pads)
+        start += tokens
+        assert cache.length == start
+        rows.append(logits)
+    np.testing.assert_allclose(np.concatenate(rows, axis=1), whole, atol=1e-10)
+
+
+def test_a_chunk_beyond_the_context_is_refused_and_the_cache_is_as_it_was() -> None:
+    params, ids = draw_params("gpt", SMALL, 1), np.array([[0, 3, 1]])
+    _, cache = decode(SMALL, params, ids, empty_cache(SMALL, 1))
+    before = cache.k.copy()
+    with pytest.raises(ValueError, match="length=3 \\+ tokens=3 exceeds context=5; valid: 2 more"):
+        decode(SMALL, params, np.array([[99, 99, 99]]), cache)
+    assert cache.length == 3
+    assert np.array_equal(cache.k, before)
+    logits, cache = decode(SMALL, params, ids[:, :2], cache)
+    assert cache.length == 5
+    whole = network.forward(SMALL, params, np.concatenate([ids, ids[:, :2]], axis=1))
+    np.testing.assert_allclose(logits, whole[:, 3:], atol=1e-12)
+
+
+def test_decoding_runs_on_arrays_that_carry_errors() -> None:
+    params, ids = draw_params("gpt", SMALL, 2, 0.1), np.array([[0, 3, 1]])
+
+    def evaluate(held: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        _, cache = decode(SMALL, held, ids[:, :2], empty_cache(SMALL, 1))
+        return {"y": decode(SMALL, held, ids[:, 2:], cache)[0]}
+
+    bound = running_bound(evaluate, params, Arithmetic("float32", "float32", "float32"))["y"]
+    assert 0 < bound.max() < 1e-3

@@ -2,97 +2,116 @@
 
 from __future__ import annotations
 
-import numpy as np
-from jaxtyping import Bool, Int, Shaped
+from typing import Any
 
-from assay.spec.layers.layer import Gradients, Layer, Params, sequential
+import numpy as np
+from jaxtyping import Int, Shaped
+
+from assay.spec.cache import (
+    Cache,
+    advance,
+    decode_attention,
+    empty,
+    padded_positions,
+)
+from assay.spec.layers.embedding import embedding
+from assay.spec.layers.layer import Gradients, Layer, Params, residual, sequential
 from assay.spec.layers.leaves import embedding_layer, linear_layer, position_layer
-from assay.spec.layers.self_attention import Sight
+from assay.spec.layers.self_attention import Sight, merge_heads, split_fused
 from assay.spec.models.gpt import GPTConfig
 from assay.spec.models.networks.passes import gradients
 from assay.spec.models.networks.transformer import (
     block,
     fused_attention_branch,
+    fused_projections,
     mlp_branch,
     norm_at,
 )
 
 Ids = Int[np.ndarray, "B T"]
 Logits = Shaped[np.ndarray, "B T V"]
+Pads = Int[np.ndarray, " B"]
 
 
-def left_padding(lengths: Int[np.ndarray, " B"], width: int) -> tuple[Ids, Bool[np.ndarray, "B T"]]:
-    """Positions and key mask of sequences that end together: the first T - length slots are padding
-    at position 0.
-
-    >>> positions, real = left_padding(np.array([1, 3]), 3)
-    >>> positions.tolist(), real.astype(int).tolist()
-    ([[0, 0, 0], [0, 1, 2]], [[0, 0, 1], [1, 1, 1]])
-    """
-    place = np.arange(width) - (width - np.asarray(lengths)[:, None])
-    return np.maximum(place, 0), place >= 0
-
-
-def padded_sight(real: Bool[np.ndarray, "B T"]) -> Sight:
-    """Causal, among real keys; a padding query sees itself, so that no row of weights is empty.
-
-    The mask is joined with the causal rule, which the first row of the example still lacks.
-
-    >>> padded_sight(np.array([[False, True]])).mask.astype(int).tolist()
-    [[[[1, 1], [0, 1]]]]
-    """
-    itself = np.eye(real.shape[1], dtype=bool)
-    return Sight(causal=True, mask=real[:, None, None, :] | itself)
-
-
-def network(
-    config: GPTConfig, *, positions: Ids | None = None, real: Bool[np.ndarray, "B T"] | None = None
-) -> Layer:
+def network(config: GPTConfig, *, pads: Pads | None = None) -> Layer:
     """ids [B, T] -> logits [B, T, V], for any T up to the context.
 
-    ``positions`` are 0, 1, ... unless given; keys where ``real`` is False are padding. Source: A.
-    Radford et al., "Language models are unsupervised multitask learners" (2019), section 2.3.
+    ``pads``: row b begins with pads[b] padding tokens (none unless given). Positions are counted
+    from the first real token, no padding is seen, and a padding query sees itself, so that no row
+    of weights is empty. Source: A. Radford et al., "Language models are unsupervised multitask
+    learners" (2019), section 2.3.
     """
-    sight = Sight(causal=True) if real is None else padded_sight(real)
+    seen = Sight(causal=True, pads=pads)
     blocks = [
         block(
             path,
-            fused_attention_branch(f"{path}.attention", config.heads, sight, bias=config.bias),
-            mlp_branch(f"{path}.mlp", "gelu", bias=config.bias),
+            fused_attention_branch(f"{path}.attention", config.heads, seen, bias=config.bias),
+            _mlp(config, path),
             bias=config.bias,
         )
-        for path in (f"block.{i}" for i in range(config.layers))
+        for path in _paths(config)
     ]
-    return sequential(
-        embedding_layer("token"),
-        position_layer("position", positions),
-        *blocks,
-        norm_at("final", bias=config.bias),
-        linear_layer("token"),
-    )
+    first = (embedding_layer("token"), position_layer("position", pads))
+    return sequential(*first, *blocks, *_last(config))
 
 
-def forward(
-    config: GPTConfig,
-    params: Params,
-    ids: Ids,
-    *,
-    positions: Ids | None = None,
-    real: Bool[np.ndarray, "B T"] | None = None,
-) -> Logits:
+def _paths(config: GPTConfig) -> list[str]:
+    return [f"block.{i}" for i in range(config.layers)]
+
+
+def _mlp(config: GPTConfig, path: str) -> Layer:
+    return mlp_branch(f"{path}.mlp", "gelu", bias=config.bias)
+
+
+def _last(config: GPTConfig) -> tuple[Layer, Layer]:
+    return norm_at("final", bias=config.bias), linear_layer("token")
+
+
+def forward(config: GPTConfig, params: Params, ids: Ids, *, pads: Pads | None = None) -> Logits:
     """Logits of every position; see ``network``."""
-    return network(config, positions=positions, real=real).forward(params, ids)
+    return network(config, pads=pads).forward(params, ids)
 
 
 def backward(
-    config: GPTConfig,
-    params: Params,
-    ids: Ids,
-    cotangent: Logits,
-    *,
-    positions: Ids | None = None,
-    real: Bool[np.ndarray, "B T"] | None = None,
+    config: GPTConfig, params: Params, ids: Ids, cotangent: Logits, *, pads: Pads | None = None
 ) -> Gradients:
     """Gradients by parameter name; the table's is that of its lookup plus that of the head."""
-    layer = network(config, positions=positions, real=real)
-    return gradients(layer, params, ids, cotangent)
+    return gradients(network(config, pads=pads), params, ids, cotangent)
+
+
+def empty_cache(config: GPTConfig, batch: int, dtype: Any = np.float64) -> Cache:
+    """Slots for the whole context in every layer and head.
+
+    >>> empty_cache(GPTConfig(), 1, np.float32).k.nbytes * 2
+    524288
+    """
+    return empty(config.layers, batch, config.heads, config.context, config.head_width, dtype=dtype)
+
+
+def decode(
+    config: GPTConfig, params: Params, ids: Ids, cache: Cache, *, pads: Pads | None = None
+) -> tuple[Logits, Cache]:
+    """Logits of the next chunk of tokens, and the cache that holds it as well.
+
+    Equals the rows of ``forward`` on the whole sequence, however it is cut into chunks. The length
+    advances once, after the last block. A chunk that goes beyond the context is refused before any
+    lookup, and the cache is as it was.
+    """
+    start, tokens = cache.length, ids.shape[1]
+    if start + tokens > config.context:
+        raise ValueError(
+            f"length={start} + tokens={tokens} exceeds context={config.context}; "
+            f"valid: {config.context - start} more at most"
+        )
+    none = np.zeros(len(ids), dtype=int)
+    places = padded_positions(none if pads is None else pads, tokens, start)
+    x = embedding(ids, params["token"]) + embedding(places, params["position"])
+    for layer, path in enumerate(_paths(config)):
+        into, out = fused_projections(f"{path}.attention", bias=config.bias)
+        h = sequential(norm_at(f"{path}.ln1", bias=config.bias), into).forward(params, x)
+        q, k, v = split_fused(h, config.heads)
+        seen, cache = decode_attention(q, k, v, cache, layer, pads=pads)
+        x = x + out.forward(params, merge_heads(seen))
+        mlp = sequential(norm_at(f"{path}.ln2", bias=config.bias), _mlp(config, path))
+        x = residual(mlp).forward(params, x)
+    return sequential(*_last(config)).forward(params, x), advance(cache, tokens)

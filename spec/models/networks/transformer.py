@@ -30,14 +30,19 @@ def attention_branch(
     return replace(layer, names=(*(f"{path}.{n}" for n in (*inward, "output")), *given.values()))
 
 
+def fused_projections(path: str, *, bias: bool = True) -> tuple[Layer, Layer]:
+    """D -> [Q K V] by one matrix [3 D, D], and the output matrix: both out-by-in."""
+    into, out = (
+        linear_layer(f"{path}.{n}.weight", f"{path}.{n}.bias" if bias else None)
+        for n in ("qkv", "output")
+    )
+    return into, out
+
+
 def fused_attention_branch(path: str, heads: int, sight: Sight, *, bias: bool = True) -> Layer:
-    """The same with one matrix [3 D, D] for queries, keys and values; both are out-by-in."""
-    names = [(f"{path}.{n}.weight", f"{path}.{n}.bias" if bias else None) for n in FUSED]
-    into, out = (linear_layer(*name) for name in names)
+    """Attention between the two ``fused_projections``."""
+    into, out = fused_projections(path, bias=bias)
     return sequential(into, attend(heads, sight), out)
-
-
-FUSED = ("qkv", "output")
 
 
 def mlp_branch(path: str, activation: str, *, bias: bool = True) -> Layer:
