@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from assay.spec.arithmetic import Arithmetic
 from assay.spec.layers.cross_entropy import cross_entropy, cross_entropy_backward
 from assay.spec.layers.log_softmax import log_softmax, log_softmax_backward
+from assay.spec.layers.loss_bounds import log_softmax_bound
 from assay.spec.ops import op
 from tests.spec.agreement import (
     assert_agrees_with_torch,
@@ -211,6 +212,32 @@ def test_leading_axes_are_rows_and_reductions_fit_together() -> None:
     assert np.isclose(cross_entropy(x, targets), each.sum() / 5, rtol=1e-15)
     flat = cross_entropy_backward(x.reshape(6, 4), targets.reshape(6), np.array(1.0))
     assert (cross_entropy_backward(x, targets, np.array(1.0)).reshape(6, 4) == flat).all()
+
+
+def online_log_softmax(x: np.ndarray, block: int) -> np.ndarray:
+    """Maximum and mass kept block by block, and rescaled when the maximum rises."""
+    top, mass = np.full((len(x), 1), -np.inf, x.dtype), np.zeros((len(x), 1), x.dtype)
+    for start in range(0, x.shape[1], block):
+        part = x[:, start : start + block]
+        higher = np.maximum(top, part.max(axis=-1, keepdims=True))
+        mass = mass * np.exp(top - higher) + np.exp(part - higher).sum(axis=-1, keepdims=True)
+        top = higher
+    return x - (top + np.log(mass))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("order", ["drawn", "rising"])
+def test_a_mass_that_is_summed_in_blocks_stays_within_the_bounds(dtype: Any, order: str) -> None:
+    x = np.random.default_rng(0).normal(size=(8, 40)) * 4
+    x = (np.sort(x) if order == "rising" else x).astype(dtype)
+    name = np.dtype(dtype).name
+    bounds = [
+        log_softmax_bound(x.astype(np.float64), Arithmetic(name, name, name, 4.0, block=block))
+        for block in (0, 1)
+    ]
+    gap = np.abs(online_log_softmax(x, 1) - log_softmax(x.astype(np.longdouble)))
+    assert (gap <= bounds[1]).all()
+    assert (bounds[0] < bounds[1]).all()
 
 
 def test_empty_classes_and_shifted_logits() -> None:
