@@ -43,10 +43,9 @@ def gate_sums(
     h: Shaped[np.ndarray, "*t B Hd"],
     weight: Shaped[np.ndarray, "G Hd K"],
     bias: Shaped[np.ndarray, "G Hd"],
-) -> tuple[Array, ...]:
+) -> Shaped[np.ndarray, "G *t B Hd"]:
     """W_g [x; h] + b_g for each of the stacked gates, for one step or for all steps at once."""
-    sums = weighted(joined(x, h)[..., None, :, :], weight, bias)
-    return tuple(sums[..., g, :, :] for g in range(weight.shape[0]))
+    return np.moveaxis(weighted(joined(x, h)[..., None, :, :], weight, bias), -3, 0)
 
 
 def added(dz: Array, weight: Array, *terms: Array) -> Array:

@@ -15,6 +15,7 @@ from jaxtyping import Shaped
 
 from assay.spec.functions import tanh
 from assay.spec.layers.activations import sigmoid
+from assay.spec.recurrent.cell import Reading, State
 from assay.spec.recurrent.gates import (
     Join,
     added,
@@ -27,8 +28,6 @@ from assay.spec.recurrent.gates import (
 )
 from assay.spec.recurrent.lengths import Lengths
 from assay.spec.recurrent.sequence import (
-    Arranged,
-    State,
     arranged,
     back_through,
     cotangents,
@@ -92,8 +91,8 @@ class GruCell:
 
     def reset_and_update(self, x: Array, h: Array) -> tuple[Array, Array]:
         """The gates r and z, for one step or for all steps at once."""
-        r, z = gate_sums(x, h, self.weight[:2], self.bias[:2])
-        return sigmoid(r), sigmoid(z)
+        r, z = sigmoid(gate_sums(x, h, self.weight[:2], self.bias[:2]))
+        return r, z
 
     def recurrent_sum(self, h: Array) -> Array:
         """W_h h + c of the new gate."""
@@ -110,10 +109,37 @@ class GruCell:
         columns = np.concatenate([self.weight[2], self.hidden_bias[:, None]], axis=-1)
         return tanh(weighted(np.concatenate([x, r * h, ones], axis=-1), columns, self.bias[2]))
 
-    def step(self, x: Array, h: H) -> H:
-        """The state after one step."""
+    def step(self, state: State, x: Array) -> State:
+        """The state after x."""
+        (h,) = state
         r, z = self.reset_and_update(x, h)
-        return self.blend.mix(z, self.new(x, h, r), h)
+        return (self.blend.mix(z, self.new(x, h, r), h),)
+
+    def reading(self, state: State, x: Array, after: State) -> Reading:
+        """The gates r, z, n, the recurrent half of n's sum (reset after), and h before."""
+        (h,) = state
+        r, z = self.reset_and_update(x, h)
+        s = self.recurrent_sum(h) if self.reset_after else h
+        return r, z, self.new(x, h, r), s, h
+
+    def back(self, reading: Reading, d: State, before: Array, join: Join) -> tuple[State, Array]:
+        """Gradients into h before; into the sums of r, z, n and, as a fourth, into W_h (r h) or
+        W_h h + c.
+        """
+        (r, z, n, s, h), (dh,) = reading, d
+        hidden = h.shape[-1]
+        columns = columns_of(self.weight, self.weight.shape[-1] - hidden, self.weight.shape[-1])
+        dn = self.blend.share(dh, z) * (1 - n * n)
+        dz = dh * (h - n) * (z * (1 - z))
+        if self.reset_after:
+            dr, ds = dn * s * (r * (1 - r)), dn * r
+            flowing = join(np.concatenate([dr, dz, ds], axis=-1), columns, dh * z, before)
+        else:
+            into_reset = np.matmul(dn, columns[2 * hidden :])
+            dr, ds = into_reset * h * (r * (1 - r)), dn
+            gates = np.concatenate([dr, dz], axis=-1)
+            flowing = join(gates, columns[: 2 * hidden], into_reset * r, dh * z, before)
+        return (flowing,), np.concatenate([dr, dz, dn, ds], axis=-1)
 
 
 def _cell(
@@ -131,11 +157,6 @@ def _cell(
     if hidden_bias.shape != hidden:
         raise ValueError(f"hidden_bias has shape {hidden_bias.shape}, should be [hidden] {hidden}")
     return GruCell(weight, bias, hidden_bias, reset_after, blend)
-
-
-def _history(cell: GruCell, steps: Arranged, h0: H | None) -> Shaped[np.ndarray, "T1 B Hd"]:
-    start = (initial("h0", h0, steps, cell.bias.shape[-1]),)
-    return history(lambda state, x: (cell.step(x, state[0]),), start, steps)[0]
 
 
 def gru(
@@ -165,53 +186,19 @@ def gru(
     """
     cell = _cell(x, weight, bias, hidden_bias, reset_after, blend)
     steps = arranged(x, lengths, reverse)
-    h = _history(cell, steps, h0)
+    (h,) = history(cell, (initial("h0", h0, steps, bias.shape[-1]),), steps)
     return GruResult(restored(outputs_of(h, steps), lengths, reverse), h[-1])
 
 
-class _Reading(NamedTuple):
-    """What the steps computed: r, z, n, the recurrent half s of n's sum, and the state before."""
-
-    r: Array
-    z: Array
-    n: Array
-    s: Array
-    old: Array
-
-
-def _reading(cell: GruCell, steps: Arranged, old: Array) -> _Reading:
-    r, z = cell.reset_and_update(steps.x, old)
-    s = cell.recurrent_sum(old) if cell.reset_after else old
-    return _Reading(r, z, cell.new(steps.x, old, r), s, old)
-
-
-def _step_backward(
-    cell: GruCell, at: _Reading, dh: Array, before: Array, columns: Array, join: Join
-) -> tuple[Array, Array]:
-    """Gradients of one step: into the state before it; into the sums of r, z, n and into s."""
-    dn = cell.blend.share(dh, at.z) * (1 - at.n * at.n)
-    dz = dh * (at.old - at.n) * (at.z * (1 - at.z))
-    if cell.reset_after:
-        dr, ds = dn * at.s * (at.r * (1 - at.r)), dn * at.r
-        flowing = join(np.concatenate([dr, dz, ds], axis=-1), columns, dh * at.z, before)
-    else:
-        hidden = dh.shape[-1]
-        into_reset = np.matmul(dn, columns[2 * hidden :])
-        dr, ds = into_reset * at.old * (at.r * (1 - at.r)), dn
-        gates = np.concatenate([dr, dz], axis=-1)
-        flowing = join(gates, columns[: 2 * hidden], into_reset * at.r, dh * at.z, before)
-    return flowing, np.concatenate([dr, dz, dn, ds], axis=-1)
-
-
 def _parameter_gradients(
-    cell: GruCell, d: Shaped[np.ndarray, "T B 4Hd"], x: Array, at: _Reading
+    cell: GruCell, d: Shaped[np.ndarray, "T B 4Hd"], x: Array, h: Array
 ) -> tuple[Weight, Bias, HiddenBias]:
     """Sums over steps and rows of each gate's gradient times what the gate read."""
-    hidden = at.old.shape[-1]
+    hidden = h.shape[-1]
     gates, dn, ds = d[..., : 2 * hidden], d[..., 2 * hidden : 3 * hidden], d[..., 3 * hidden :]
-    read = at.old if cell.reset_after else at.r * at.old
+    read = h if cell.reset_after else cell.reset_and_update(x, h)[0] * h
     new = joined(outer_sum(dn, x), outer_sum(ds, read))
-    weight = np.concatenate([outer_sum(gates, joined(x, at.old)), new], axis=0)
+    weight = np.concatenate([outer_sum(gates, joined(x, h)), new], axis=0)
     bias = d[..., : 3 * hidden].sum(axis=(0, 1))
     return (
         weight.reshape(*cell.weight.shape),
@@ -243,17 +230,11 @@ def gru_backward(
     """
     cell = _cell(x, weight, bias, hidden_bias, reset_after, blend)
     steps = arranged(x, lengths, reverse)
-    at = _reading(cell, steps, _history(cell, steps, h0)[:-1])
+    hidden = bias.shape[-1]
+    states = history(cell, (initial("h0", h0, steps, hidden),), steps)
     arriving = cotangents(cotangent, h_cotangent, steps, lengths, reverse)
-    width, hidden = x.shape[-1], bias.shape[-1]
-    columns = columns_of(weight, width, width + hidden)
-
-    def back(state: State, item: tuple[Array, ...], before: Array) -> tuple[State, Array]:
-        dh, d = _step_backward(cell, _Reading(*item), state[0], before, columns, join)
-        return (dh,), d
-
-    each, (dh0,) = back_through(back, (arriving.last,), at, arriving.before, steps)
+    each, (dh0,) = back_through(cell, states, (arriving.last,), arriving.before, steps, join)
     d = stacked(each, steps, 4 * hidden)
-    dx = np.matmul(d[..., : 3 * hidden], columns_of(weight, 0, width))
-    parameters = _parameter_gradients(cell, d, steps.x, at)
+    dx = np.matmul(d[..., : 3 * hidden], columns_of(weight, 0, x.shape[-1]))
+    parameters = _parameter_gradients(cell, d, steps.x, states[0][:-1])
     return GruGradients(restored(dx, lengths, reverse), *parameters, dh0)

@@ -4,6 +4,7 @@ read W [x_t; h_{t-1}] + b.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from jaxtyping import Shaped
 
 from assay.spec.functions import tanh
 from assay.spec.layers.activations import sigmoid
+from assay.spec.recurrent.cell import Reading, State
 from assay.spec.recurrent.gates import (
     Join,
     added,
@@ -22,7 +24,6 @@ from assay.spec.recurrent.gates import (
 from assay.spec.recurrent.lengths import Lengths
 from assay.spec.recurrent.sequence import (
     Arranged,
-    State,
     arranged,
     back_through,
     cotangents,
@@ -59,40 +60,58 @@ class LstmGradients(NamedTuple):
     c0: H
 
 
-class LstmGates(NamedTuple):
-    """Forget, input, candidate and output gate, in storage order."""
+@dataclass(frozen=True)
+class LstmCell:
+    """The parameters of one cell: weight [4, Hd, I+Hd] and bias [4, Hd] in storage order."""
 
-    f: Array
-    i: Array
-    g: Array
-    o: Array
+    weight: Weight
+    bias: Bias
+
+    def gates(self, x: Array, h: Array) -> tuple[Array, Array, Array, Array]:
+        """Forget, input, candidate and output gate: sigmoid, but tanh of the candidate's sum."""
+        sums = gate_sums(x, h, self.weight, self.bias)
+        f, i, o = sigmoid(sums[[0, 1, 3]])
+        return f, i, tanh(sums[2]), o
+
+    def step(self, state: State, x: Array) -> State:
+        """The state (h, c) after x.
+
+        >>> one = np.ones((1, 1))
+        >>> h, c = LstmCell(np.zeros((4, 1, 2)), np.zeros((4, 1))).step((one, one), one)
+        >>> c.tolist(), h.round(6).tolist()
+        ([[0.5]], [[0.231059]])
+        """
+        h, c = state
+        f, i, g, o = self.gates(x, h)
+        c = f * c + i * g
+        return o * tanh(c), c
+
+    def reading(self, state: State, x: Array, after: State) -> Reading:
+        """The gates, c before, and tanh of c after."""
+        return (*self.gates(x, state[0]), state[1], tanh(after[1]))
+
+    def back(self, reading: Reading, d: State, before: Array, join: Join) -> tuple[State, Array]:
+        """Gradients into (h, c) before, and into the gates' sums, beside each other."""
+        f, i, g, o, c, squashed = reading
+        dh, dc = d[0], d[1] + d[0] * o * (1 - squashed * squashed)
+        dz = np.concatenate(
+            [
+                dc * c * (f * (1 - f)),
+                dc * g * (i * (1 - i)),
+                dc * i * (1 - g * g),
+                dh * squashed * (o * (1 - o)),
+            ],
+            axis=-1,
+        )
+        width = self.weight.shape[-1] - self.weight.shape[-2]
+        recurrent = columns_of(self.weight, width, self.weight.shape[-1])
+        return (join(dz, recurrent, before), dc * f), dz
 
 
-def lstm_gates(x: Array, h: Array, weight: Weight, bias: Bias) -> LstmGates:
-    """f, i, o = sigmoid and g = tanh of their sums, for one step or for all steps at once."""
-    f, i, g, o = gate_sums(x, h, weight, bias)
-    return LstmGates(sigmoid(f), sigmoid(i), tanh(g), sigmoid(o))
-
-
-def lstm_step(x: Array, h: H, c: H, weight: Weight, bias: Bias) -> tuple[H, H]:
-    """The state (h, c) after one step.
-
-    >>> one, still = np.ones((1, 1)), np.zeros((4, 1, 2))
-    >>> h, c = lstm_step(one, one, one, still, np.zeros((4, 1)))
-    >>> c.tolist(), h.round(6).tolist()
-    ([[0.5]], [[0.231059]])
-    """
-    f, i, g, o = lstm_gates(x, h, weight, bias)
-    c = f * c + i * g
-    return o * tanh(c), c
-
-
-def _history(
-    steps: Arranged, weight: Weight, bias: Bias, h0: H | None, c0: H | None
-) -> tuple[Array, ...]:
-    hidden = bias.shape[-1]
+def _states(cell: LstmCell, steps: Arranged, h0: H | None, c0: H | None) -> tuple[Array, ...]:
+    hidden = cell.bias.shape[-1]
     start = tuple(initial(name, given, steps, hidden) for name, given in (("h0", h0), ("c0", c0)))
-    return history(lambda state, x: lstm_step(x, state[0], state[1], weight, bias), start, steps)
+    return history(cell, start, steps)
 
 
 def lstm(
@@ -120,7 +139,7 @@ def lstm(
     """
     check_shapes(x, weight, bias, 4)
     steps = arranged(x, lengths, reverse)
-    h, c = _history(steps, weight, bias, h0, c0)
+    h, c = _states(LstmCell(weight, bias), steps, h0, c0)
     return LstmResult(restored(outputs_of(h, steps), lengths, reverse), h[-1], c[-1])
 
 
@@ -147,28 +166,12 @@ def lstm_backward(
     """
     check_shapes(x, weight, bias, 4)
     steps = arranged(x, lengths, reverse)
-    h, c = _history(steps, weight, bias, h0, c0)
-    gates = lstm_gates(steps.x, h[:-1], weight, bias)
+    cell = LstmCell(weight, bias)
+    states = _states(cell, steps, h0, c0)
     arriving = cotangents(cotangent, h_cotangent, steps, lengths, reverse)
-    recurrent = columns_of(weight, x.shape[-1], weight.shape[-1])
-
-    def back(state: State, item: tuple[Array, ...], before: Array) -> tuple[State, Array]:
-        (dh, dc), (f, i, g, o, old, squashed) = state, item
-        dc = dc + dh * o * (1 - squashed * squashed)
-        dz = np.concatenate(
-            [
-                dc * old * (f * (1 - f)),
-                dc * g * (i * (1 - i)),
-                dc * i * (1 - g * g),
-                dh * squashed * (o * (1 - o)),
-            ],
-            axis=-1,
-        )
-        return (join(dz, recurrent, before), dc * f), dz
-
     dc = np.zeros_like(arriving.last) if c_cotangent is None else c_cotangent
-    items = (*gates, c[:-1], tanh(c[1:]))
-    each, (dh0, dc0) = back_through(back, (arriving.last, dc), items, arriving.before, steps)
+    last = (arriving.last, dc)
+    each, (dh0, dc0) = back_through(cell, states, last, arriving.before, steps, join)
     dz = stacked(each, steps, bias.shape[0] * bias.shape[1])
-    grads = gate_gradients(dz, steps.x, h[:-1], weight)
+    grads = gate_gradients(dz, steps.x, states[0][:-1], weight)
     return LstmGradients(restored(grads.x, lengths, reverse), grads.weight, grads.bias, dh0, dc0)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Shaped
 
 from assay.spec.functions import tanh
+from assay.spec.recurrent.cell import Reading, State
 from assay.spec.recurrent.gates import Join, added, check_shapes, gate_gradients, joined, weighted
 from assay.spec.recurrent.lengths import Lengths
 from assay.spec.recurrent.sequence import (
-    State,
     arranged,
     back_through,
     cotangents,
@@ -46,16 +47,31 @@ class RnnGradients(NamedTuple):
     h0: H
 
 
-def rnn_step(
-    x: Shaped[np.ndarray, "*t B I"], h: Shaped[np.ndarray, "*t B Hd"], weight: Weight, bias: Bias
-) -> Shaped[np.ndarray, "*t B Hd"]:
-    """The state after one step: tanh(W [x; h] + b).
+@dataclass(frozen=True)
+class RnnCell:
+    """The parameters of one cell."""
 
-    >>> x, h, weight = np.array([[2.0]]), np.array([[-1.0]]), np.array([[1.0, 2.0]])
-    >>> rnn_step(x, h, weight, np.zeros(1)).tolist()
-    [[0.0]]
-    """
-    return tanh(weighted(joined(x, h), weight, bias))
+    weight: Weight
+    bias: Bias
+
+    def step(self, state: State, x: Array) -> State:
+        """tanh(W [x; h] + b).
+
+        >>> cell = RnnCell(np.array([[1.0, 2.0]]), np.zeros(1))
+        >>> cell.step((np.array([[-1.0]]),), np.array([[2.0]]))[0].tolist()
+        [[0.0]]
+        """
+        return (tanh(weighted(joined(x, state[0]), self.weight, self.bias)),)
+
+    def reading(self, state: State, x: Array, after: State) -> Reading:
+        """The state after the step: tanh' is 1 - tanh^2."""
+        return after
+
+    def back(self, reading: Reading, d: State, before: Array, join: Join) -> tuple[State, Array]:
+        """dz = dh (1 - h^2), and dz W_h into the state before."""
+        dz = d[0] * (1 - reading[0] * reading[0])
+        width = self.weight.shape[1] - self.weight.shape[0]
+        return (join(dz, self.weight[:, width:], before),), dz
 
 
 def rnn(
@@ -83,8 +99,7 @@ def rnn(
     """
     check_shapes(x, weight, bias, None)
     steps = arranged(x, lengths, reverse)
-    start = (initial("h0", h0, steps, len(bias)),)
-    (h,) = history(lambda state, x: (rnn_step(x, state[0], weight, bias),), start, steps)
+    (h,) = history(RnnCell(weight, bias), (initial("h0", h0, steps, len(bias)),), steps)
     return RnnResult(restored(outputs_of(h, steps), lengths, reverse), h[-1])
 
 
@@ -108,16 +123,10 @@ def rnn_backward(
     """
     check_shapes(x, weight, bias, None)
     steps = arranged(x, lengths, reverse)
-    start = (initial("h0", h0, steps, len(bias)),)
-    (h,) = history(lambda state, x: (rnn_step(x, state[0], weight, bias),), start, steps)
+    cell = RnnCell(weight, bias)
+    states = history(cell, (initial("h0", h0, steps, len(bias)),), steps)
     arriving = cotangents(cotangent, h_cotangent, steps, lengths, reverse)
-    recurrent = weight[:, x.shape[-1] :]
-
-    def back(state: State, h: Array, before: Array) -> tuple[State, Array]:
-        dz = state[0] * (1 - h[0] * h[0])
-        return (join(dz, recurrent, before),), dz
-
-    each, (dh0,) = back_through(back, (arriving.last,), (h[1:],), arriving.before, steps)
+    each, (dh0,) = back_through(cell, states, (arriving.last,), arriving.before, steps, join)
     dz = stacked(each, steps, len(bias))
-    grads = gate_gradients(dz, steps.x, h[:-1], weight[None])
+    grads = gate_gradients(dz, steps.x, states[0][:-1], weight[None])
     return RnnGradients(restored(grads.x, lengths, reverse), grads.weight[0], grads.bias[0], dh0)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Shaped
 
+from assay.spec.recurrent.cell import Cell, State
+from assay.spec.recurrent.gates import Join
+from assay.spec.recurrent.growth import follow, follow_back
 from assay.spec.recurrent.lengths import Lengths, active, reversed_rows, where_active
 from assay.spec.scalars import Array
 from assay.spec.scans.runner import run
 
-State = tuple[Array, ...]
-Step = Callable[[State, Array], State]
+
+def carries_errors(x: Array) -> bool:
+    """True for an array of running error analysis: its errors are followed with their signs."""
+    return hasattr(x, "arithmetic")
 
 
 class Arranged(NamedTuple):
@@ -46,7 +50,7 @@ def restored(
     return reversed_rows(rows, lengths) if reverse else rows
 
 
-def history(step: Step, state: State, steps: Arranged) -> tuple[Array, ...]:
+def history(cell: Cell, state: State, steps: Arranged) -> tuple[Array, ...]:
     """Every part of the state before the first step and after each one: arrays [T+1, B, Hd].
 
     A step beyond a row's length leaves its state as it is.
@@ -54,11 +58,14 @@ def history(step: Step, state: State, steps: Arranged) -> tuple[Array, ...]:
 
     def advance(state: State, item: tuple[Array, Any]) -> tuple[State, State]:
         x, exists = item
-        new = zip(step(state, x), state, strict=True)
+        new = zip(cell.step(state, x), state, strict=True)
         after = tuple(where_active(exists, a, b) for a, b in new)
         return after, after
 
-    after, _ = run(advance, state, list(zip(steps.x, steps.each, strict=True)))
+    if carries_errors(steps.x):
+        after = follow(cell, state, steps.x, steps.each)
+    else:
+        after, _ = run(advance, state, list(zip(steps.x, steps.each, strict=True)))
     return tuple(np.stack(part) for part in zip(state, *after, strict=True))
 
 
@@ -94,31 +101,36 @@ def cotangents(
 
 
 def back_through(
-    step: Callable[[State, Any, Array], tuple[State, Array]],
-    state: State,
-    items: tuple[Any, ...],
+    cell: Cell,
+    states: tuple[Array, ...],
+    last: State,
     before: Shaped[np.ndarray, "T B Hd"],
     steps: Arranged,
+    join: Join,
 ) -> tuple[list[Array], State]:
-    """``step`` from the last item to the first: what it gives for each step, and the gradient into
-    the state before the first.
+    """From the last step to the first: gradients into the gates' sums of each step, and into the
+    state before the first.
 
-    step(state, item, before) adds ``before``, the cotangent of the output before it, to the first
-    part of the state's gradient. Beyond a row's length the step only does that, and gives 0.
+    ``last`` is the gradient into the last state, ``before`` the cotangent of the output before each
+    step. Beyond a row's length a step only adds that, and gives 0.
     """
 
-    def advance(state: State, item: tuple[Any, ...]) -> tuple[State, Array]:
-        *parts, before, exists = item
-        new, given = step(state, tuple(parts), before)
+    def advance(d: State, item: tuple[Any, ...]) -> tuple[State, Array]:
+        *reading, before, exists = item
+        new, sums = cell.back(tuple(reading), d, before, join)
         if exists is None:
-            return new, given
-        passed = (state[0] + before, *state[1:])
+            return new, sums
+        passed = (d[0] + before, *d[1:])
         kept = tuple(where_active(exists, a, b) for a, b in zip(new, passed, strict=True))
-        return kept, where_active(exists, given, 0)
+        return kept, where_active(exists, sums, 0)
 
-    order = list(zip(*items, before, steps.each, strict=True))[::-1]
-    given, state = run(advance, state, order)
-    return given[::-1], state
+    reading = cell.reading(tuple(s[:-1] for s in states), steps.x, tuple(s[1:] for s in states))
+    items = list(zip(*reading, before, steps.each, strict=True))[::-1]
+    if carries_errors(steps.x):
+        sums, first = follow_back(cell, last, items, join)
+    else:
+        sums, first = run(advance, last, items)
+    return sums[::-1], first
 
 
 def stacked(each: list[Array], steps: Arranged, width: int) -> Shaped[np.ndarray, "T B W"]:

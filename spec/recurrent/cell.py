@@ -1,0 +1,32 @@
+"""What a recurrent layer is made of: a step, what it computed on its way, and the way back."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from assay.spec.recurrent.gates import Join
+from assay.spec.scalars import Array
+
+State = tuple[Array, ...]
+Reading = tuple[Array, ...]
+
+
+class Cell(Protocol):
+    """A step from one state to the next; the first part of a state is its output.
+
+    Every method serves one step (arrays [B, ...]) and all steps at once ([T, B, ...]).
+    """
+
+    def step(self, state: State, x: Array) -> State:
+        """The state after x."""
+        ...
+
+    def reading(self, state: State, x: Array, after: State) -> Reading:
+        """What ``back`` needs to know of a step from ``state`` to ``after``."""
+        ...
+
+    def back(self, reading: Any, d: State, before: Array, join: Join) -> tuple[State, Array]:
+        """Gradients of one step, given ``d`` into the state after it: into the state before, with
+        the cotangent ``before`` of its output added by ``join``; into the sums of the gates.
+        """
+        ...
