@@ -38,6 +38,11 @@ BACKENDS: tuple[Builtin, ...] = (
         "scaled_dot_product_attention, flash kernel",
     ),
     Builtin(
+        "torch.layers",
+        f"{_HOME}.torch_layers:TorchLayers",
+        "functional linear maps, activations, norms and losses",
+    ),
+    Builtin(
         "torch.mha",
         f"{_HOME}.torch_mha:TorchMha",
         "nn.MultiheadAttention with identity projections",

@@ -14,14 +14,45 @@ from assay.properties.experiment import Close, Expectation, Experiment, Subject
 from assay.properties.judge import Violation, scores
 from assay.properties.variants import variants
 
-AXES = {
-    "out": ("batch row", "head", "query", "column"),
-    "q": ("batch row", "head", "query", "column"),
-    "k": ("batch row", "head", "key", "column"),
-    "v": ("batch row", "head", "key", "column"),
-    "weights": ("batch row", "row", "key"),
-    "scores": ("batch row", "row", "key"),
+WORDS = {
+    "B": "batch row",
+    "C": "channel",
+    "Cin": "input channel",
+    "Cin/G": "input channel",
+    "Cout": "channel",
+    "D": "column",
+    "Dv": "column",
+    "E": "channel",
+    "H": "head",
+    "Hd": "unit",
+    "Hkv": "head",
+    "I": "input",
+    "I+Hd": "input",
+    "L": "query",
+    "M": "token",
+    "N": "row",
+    "Nf": "frequency",
+    "Ns": "state",
+    "O": "output",
+    "S": "key",
+    "T": "step",
+    "V": "class",
+    "n": "position",
+    "w": "channel",
 }
+"""What an index of an axis is called, by the axis' symbol in the catalogue."""
+
+
+def _axes(ctx: Context, subject: Subject, ndim: int) -> tuple[str, ...]:
+    """A word for each axis of an output or input of the op; a starred symbol stands for several."""
+    inputs = {i.name: i.dims for i in ctx.op.inputs}
+    dims = (inputs if subject.gradient else ctx.op.outputs).get(subject.name, ())
+    words: list[str] = []
+    for dim in dims:
+        several = ndim - len(dims) + 1 if dim.startswith("*") else 1
+        plain = WORDS.get(dim, "index")
+        words += ["position"] * several if dim.startswith("*") else [plain]
+    return tuple(words)
 
 
 @dataclass(frozen=True)
@@ -165,7 +196,7 @@ def _ratio(seen: _Seen) -> str:
 
 def _where(seen: _Seen, ctx: Context) -> str:
     """On which index of each axis the error lies, when it is a proper part of the axis."""
-    wrong, names = seen.wrong, AXES.get(seen.subject.name, ())
+    wrong, names = seen.wrong, _axes(ctx, seen.subject, seen.wrong.ndim)
     if wrong.ndim != len(names) or not wrong.any():
         return ""
     places = []

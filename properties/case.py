@@ -67,7 +67,7 @@ class Case:
         if not self.arrays:
             parts += sorted({f"values={v}" for v in self.recipes.values()})
         parts += [f"{k}:{v}" for k, v in self.layouts.items() if v != "contiguous"]
-        parts += [f"{k}={_short(v)}" for k, v in self.extra.items()]
+        parts += [f"{k}={_short(v)}" for k, v in self.extra.items() if v != []]
         return " ".join(parts)
 
     def rng(self, name: str) -> np.random.Generator:
@@ -128,6 +128,11 @@ class Materials:
         chosen = recipe or self.case.recipes.get(name, "normal")
         filled = values.fill(chosen, self.case.rng(name), shape)
         return filled.astype(NUMPY_DTYPES[self.case.dtype])
+
+    def rounded(self, array: np.ndarray) -> np.ndarray:
+        """Floats in the case's dtype; integers and truth values as they are."""
+        kind = NUMPY_DTYPES[self.case.dtype]
+        return array.astype(kind) if np.issubdtype(array.dtype, np.floating) else array
 
     def put(self, name: str, make: Any) -> np.ndarray:
         """Array ``name`` made by ``make()``, or the explicit one."""

@@ -26,6 +26,8 @@ from assay.properties.experiment import (
     Subject,
 )
 from assay.properties.property import Exclusion, Property
+from assay.properties.recipe import nothing
+from assay.properties.recipes import RECIPES
 from assay.properties.subjects import ROWS, Inputs, emptied, row
 
 ANY = tuple(ROWS)
@@ -44,6 +46,10 @@ def _outputs(ctx: Context, call: int) -> list[Subject]:
     return [Subject(call, name) for name in ctx.op.outputs]
 
 
+def _differentiable(ctx: Context, inputs: Inputs) -> list[str]:
+    return [n for n in ctx.op.differentiable if n in inputs]
+
+
 def _made(case: Case, ctx: Context, made: Materials) -> tuple[Inputs, Call]:
     inputs = row(ctx).make(case, made)
     return inputs, row(ctx).call(case, ctx, inputs, made, ctx.gradients)
@@ -56,7 +62,8 @@ def shape(case: Case, ctx: Context, made: Materials) -> Experiment:
     expected: list[Expectation] = [Shaped(s, want[s.name].shape) for s in _outputs(ctx, 0)]
     if ctx.gradients:
         expected += [
-            Shaped(Subject(0, n, gradient=True), inputs[n].shape) for n in ctx.op.differentiable
+            Shaped(Subject(0, n, gradient=True), inputs[n].shape)
+            for n in _differentiable(ctx, inputs)
         ]
     return Experiment((call,), tuple(expected))
 
@@ -106,7 +113,8 @@ def _second(case: Case, ctx: Context, made: Materials) -> Inputs:
 
 
 def _draw_second(draw: Draw, ctx: Context) -> Case:
-    return replace(_draw(draw, ctx), extra={"other": draw(SEEDS)})
+    case = _draw(draw, ctx)
+    return replace(case, extra={**case.extra, "other": draw(SEEDS)})
 
 
 def fresh_output(case: Case, ctx: Context, made: Materials) -> Experiment:
@@ -127,7 +135,7 @@ def deterministic(case: Case, ctx: Context, made: Materials) -> Experiment:
     if ctx.gradients and bitwise:
         expected += [
             Same(Subject(1, n, gradient=True), Subject(0, n, gradient=True))
-            for n in ctx.op.differentiable
+            for n in _differentiable(ctx, inputs)
         ]
     weaker = "" if bitwise else "contract declares deterministic=False"
     return Experiment((call, call), tuple(expected), weaker)
@@ -166,7 +174,8 @@ def _changed(ctx: Context, case: Case, first: Inputs, second: Inputs) -> list[st
 
 
 def _draw_invalid(draw: Draw, ctx: Context) -> Case:
-    return replace(_draw(draw, ctx), extra={"way": draw(choice(0, 1, 2, 3, 4))})
+    case = _draw(draw, ctx)
+    return replace(case, extra={**case.extra, "way": draw(choice(0, 1, 2, 3, 4))})
 
 
 def invalid_input_rejected(case: Case, ctx: Context, made: Materials) -> Experiment:
@@ -222,6 +231,12 @@ def provider_witness(case: Case, ctx: Context, made: Materials) -> Experiment:
     return Experiment((call,), (Clean(0, "witness", wanted=ctx.contract.witness),))
 
 
+def _may_not_fit(ctx: Context) -> Exclusion | None:
+    if ctx.op.name in RECIPES and RECIPES[ctx.op.name].spoil is nothing:
+        return Exclusion("inputs of any shape fit together", planned=False)
+    return None
+
+
 def _names_kernels(ctx: Context) -> Exclusion | None:
     return None if ctx.contract.witness else Exclusion("the contract names no kernel")
 
@@ -239,7 +254,12 @@ HYGIENE: tuple[Property, ...] = (
     ),
     Property("hygiene.global_state_unchanged", ANY, _draw, _clean("global_state"), weight=0.3),
     Property(
-        "hygiene.invalid_input_rejected", ANY, _draw_invalid, invalid_input_rejected, weight=0.3
+        "hygiene.invalid_input_rejected",
+        ANY,
+        _draw_invalid,
+        invalid_input_rejected,
+        _may_not_fit,
+        weight=0.3,
     ),
     Property("hygiene.zero_size", ANY, _draw_empty, zero_size),
     Property("hygiene.memory_bounded", ANY, _draw, memory_bounded, weight=0.1),

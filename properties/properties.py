@@ -5,10 +5,11 @@ from __future__ import annotations
 from assay.properties.attention_relations import RELATIONS
 from assay.properties.attention_values import VALUES
 from assay.properties.hygiene import HYGIENE
+from assay.properties.layer_properties import LAYER_PROPERTIES
 from assay.properties.property import Property
 from assay.properties.softmax_properties import SOFTMAX
 
-PROPERTIES: tuple[Property, ...] = (*SOFTMAX, *VALUES, *RELATIONS, *HYGIENE)
+PROPERTIES: tuple[Property, ...] = (*SOFTMAX, *VALUES, *RELATIONS, *LAYER_PROPERTIES, *HYGIENE)
 
 
 def find(property_id: str) -> Property:

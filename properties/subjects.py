@@ -14,6 +14,8 @@ from assay.properties import attention_cases, attention_values, softmax_properti
 from assay.properties.case import Case, Materials
 from assay.properties.context import Context
 from assay.properties.draw import Draw
+from assay.properties.recipe import Recipe
+from assay.properties.recipes import RECIPES
 
 Inputs = dict[str, np.ndarray]
 
@@ -94,7 +96,16 @@ def _spoil_softmax(case: Case, inputs: Inputs) -> dict[str, Inputs]:
     return {"a mask that does not broadcast": {**inputs, "mask": mask}}
 
 
+def _by_recipe(recipe: Recipe) -> Row:
+    def call(case: Case, ctx: Context, inputs: Inputs, made: Materials, gradients: bool) -> Call:
+        wanted = recipe.cotangents(case, ctx, made, inputs) if gradients else None
+        return recipe.call(case, inputs, wanted)
+
+    return Row(recipe.draw, recipe.inputs, call, recipe.spoil, recipe.empties)
+
+
 ROWS: dict[str, Row] = {
+    **{name: _by_recipe(recipe) for name, recipe in RECIPES.items()},
     "attention": Row(
         _draw_attention,
         attention_cases.make_inputs,

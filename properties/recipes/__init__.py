@@ -1,0 +1,10 @@
+"""The recipe of each op, by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from assay.properties.recipe import Recipe
+from assay.properties.recipes.layers import LAYERS
+
+RECIPES: Mapping[str, Recipe] = {r.op: r for r in (*LAYERS,)}
