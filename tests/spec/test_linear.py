@@ -25,7 +25,7 @@ from tests.spec.agreement import (
 Inputs = dict[str, np.ndarray]
 SIZES = st.sampled_from([0, 1, 2, 3, 5, 7, 16])
 DTYPES = st.sampled_from(["float32", "float64"])
-fraction = np.frompyfunc(lambda x: Fraction(int(x), 3), 1, 1)
+fraction: Any = np.frompyfunc(lambda x: Fraction(int(x), 3), 1, 1)
 
 
 def by_torch_linear(tensors: dict[str, Any], rules: Any) -> dict[str, Any]:
