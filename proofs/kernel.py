@@ -1,14 +1,17 @@
 """Ask a proof assistant's kernel: Coq's, where ``coqc`` is installed.
 
 The theorems stand in ``proofs/coq/``. Nothing is ever written there: each question is asked in a
-temporary folder that is gone afterwards.
+temporary folder that is gone afterwards. Compiled modules are kept for the processes of one run, in
+a folder of their own that goes with it.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import tempfile
@@ -19,10 +22,26 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from assay.proofs import coqc
+
 SOURCES = Path(__file__).parent / "coq"
-INSTALL = "apt-get install coq"
 LIMIT = 120.0
 """Seconds for one run of coqc. The longest takes 3 on a quiet core."""
+
+
+def _shared() -> Path:
+    """Where the worker processes of one run find what one of them compiled: the first process
+    chooses the name, all others inherit it, and the first one removes it.
+    """
+    name = os.environ.get("ASSAY_COQ_OBJECTS")
+    if name is None:
+        name = f"{tempfile.gettempdir()}/assay-coq-{secrets.token_hex(8)}"
+        os.environ["ASSAY_COQ_OBJECTS"] = name
+        atexit.register(shutil.rmtree, name, ignore_errors=True)
+    return Path(name)
+
+
+SHARED = _shared()
 
 
 class Missing(RuntimeError):
@@ -58,38 +77,9 @@ class Mutation:
     right: str
 
 
-def available() -> bool:
-    """True where coqc is found."""
-    return shutil.which("coqc") is not None
-
-
-def absent() -> str:
-    """The sentence that stands in place of a result where there is no coqc."""
-    return f"not run: coqc is not found; to run it: {INSTALL}"
-
-
-def version() -> str:
-    """Coq's version, as ``8.16.1``; ``not found`` without it."""
-    return _version(shutil.which("coqc"))
-
-
-@lru_cache
-def _version(program: str | None) -> str:
-    if program is None:
-        return "not found"
-    said = subprocess.run([program, "--print-version"], capture_output=True, text=True, timeout=60)
-    return said.stdout.split()[0] if said.stdout else "of unknown version"
-
-
 def source(module: str) -> str:
     """The text of one module."""
     return (SOURCES / f"{module}.v").read_text(encoding="utf-8")
-
-
-def fingerprint() -> str:
-    """A hash of every module and of Coq's version: outcomes with another one are stale."""
-    texts = [path.read_bytes() for path in sorted(SOURCES.glob("*.v"))]
-    return hashlib.sha256(b"\0".join([version().encode(), *texts])).hexdigest()[:16]
 
 
 def theorems(module: str) -> tuple[str, ...]:
@@ -106,18 +96,17 @@ def needed(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def assumptions(module: str, theorem: str, checks: Sequence[Agreement] = ()) -> tuple[str, ...]:
-    """The axioms that a theorem rests on, after the kernel accepted it and every agreement.
+def assumptions(
+    module: str, theorems: Sequence[str], checks: Sequence[Agreement] = ()
+) -> dict[str, tuple[str, ...]]:
+    """The axioms that each theorem rests on, after the kernel accepted it and every agreement.
 
-    Raises Rejected for a proof that is not accepted, and ``Disagreement`` for the first agreement
-    that does not hold.
+    Raises Rejected for a proof that is not accepted, and Disagreement for the first agreement that
+    does not hold.
     """
     head = [
-        "From Coq Require Import List QArith ZArith.",
-        "Import ListNotations.",
-        "Local Close Scope Q_scope.",
-        f"From Assay Require Import {module}.",
-        f"Print Assumptions {theorem}.",
+        *_preamble(*needed(source(module)), module),
+        *(f"Print Assumptions {theorem}." for theorem in theorems),
     ]
     lines = [
         f"Goal {check.term} = {literal(check.value)}. Proof. vm_compute. reflexivity. Qed."
@@ -127,10 +116,21 @@ def assumptions(module: str, theorem: str, checks: Sequence[Agreement] = ()) -> 
         said = _run("Check", "\n".join([*head, *lines]) + "\n", _objects(module))
     except Rejected as error:
         place = error.line - len(head) - 1
-        if error.module != "Check" or not 0 <= place < len(checks):
-            raise
-        raise Disagreement(checks[place].name, error.message) from error
-    return _axioms(said)
+        if error.module == "Check" and place >= 0 and error.message.startswith("Unable to unify"):
+            raise Disagreement(checks[place].name, error.message) from error
+        raise
+    return dict(zip(theorems, _axioms(said), strict=True))
+
+
+def _preamble(*modules: str) -> list[str]:
+    """What terms need around them: literals are naturals unless they say otherwise."""
+    return [
+        "From Coq Require Import List QArith ZArith.",
+        "Import ListNotations.",
+        f"From Assay Require Import {' '.join(modules)}." if modules else "",
+        "Local Close Scope Q_scope.",
+        "Local Open Scope nat_scope.",
+    ]
 
 
 class Disagreement(RuntimeError):
@@ -156,9 +156,10 @@ def refute(module: str, mutation: Mutation) -> str:
     mutated = text.replace(mutation.old, mutation.new)
     objects = _objects(*needed(text))
     instance = f"({mutation.left}) <> ({mutation.right})"
-    counter = f"Goal {instance}. Proof. vm_compute. discriminate. Qed.\n"
+    counter = f"Goal {instance}. Proof. vm_compute. discriminate. Qed."
+    lines = [without_proofs(mutated), *_preamble(*needed(text)), counter]
     try:
-        _run(module, f"{without_proofs(mutated)}\n{counter}", objects)
+        _run(module, "\n".join(lines) + "\n", objects)
     except Rejected as error:
         if "discriminable" in error.message:
             return ""
@@ -206,14 +207,15 @@ def _place(text: str, line: int) -> str:
     return str(names[-1]) if names else f"line {line}"
 
 
-def _axioms(said: str) -> tuple[str, ...]:
-    """The names in what ``Print Assumptions`` printed."""
-    if "Closed under the global context" in said:
-        return ()
-    found = re.findall(r"^(\S+)\s*(?=:|\n\s+:)", said.partition("Axioms:")[2], re.MULTILINE)
-    if not found:
-        raise RuntimeError(f"coqc printed no assumptions, but {said!r}")
-    return tuple(sorted(found))
+def _axioms(said: str) -> list[tuple[str, ...]]:
+    """For each ``Print Assumptions``, the names that it printed."""
+    found: list[list[str]] = []
+    for line in said.splitlines():
+        if line in ("Closed under the global context", "Axioms:"):
+            found.append([])
+        elif found and (name := re.match(r"[\w.']+", line)):
+            found[-1].append(name[0])
+    return [tuple(sorted(names)) for names in found]
 
 
 def _objects(*modules: str) -> dict[str, bytes]:
@@ -224,8 +226,18 @@ def _objects(*modules: str) -> dict[str, bytes]:
 
 @lru_cache(maxsize=64)
 def _object(module: str, text: str) -> bytes:
-    compiled: dict[str, bytes] = {}
-    _run(module, text, _objects(*needed(text)), compiled)
+    objects = _objects(*needed(text))
+    parts = (coqc.version().encode(), module.encode(), text.encode(), *objects.values())
+    kept = SHARED / hashlib.sha256(b"\0".join(parts)).hexdigest()
+    try:
+        return kept.read_bytes()
+    except FileNotFoundError:
+        compiled: dict[str, bytes] = {}
+        _run(module, text, objects, compiled)
+    SHARED.mkdir(mode=0o700, exist_ok=True)
+    whole = kept.with_suffix(f".{os.getpid()}")
+    whole.write_bytes(compiled[module])
+    whole.replace(kept)
     return compiled[module]
 
 
@@ -233,9 +245,9 @@ def _run(
     module: str, text: str, objects: dict[str, bytes], compiled: dict[str, bytes] | None = None
 ) -> str:
     """What coqc prints on a module, in a fresh folder that holds these compiled modules."""
-    program = shutil.which("coqc")
+    program = coqc.program()
     if program is None:
-        raise Missing(absent())
+        raise Missing(coqc.absent())
     with tempfile.TemporaryDirectory(prefix="assay-coq-") as name:
         folder = Path(name)
         for other, content in objects.items():

@@ -11,14 +11,15 @@ if TYPE_CHECKING:
 
 Status = Literal[
     "kernel", "proved", "bounded", "exhaustive", "derived", "enclosed", "tested", "assumed",
-    "refuted", "open",
+    "refuted", "open", "unavailable",
 ]  # fmt: skip
 STATUSES: tuple[Status, ...] = (
     "kernel", "proved", "bounded", "exhaustive", "derived", "enclosed", "tested", "assumed",
-    "refuted", "open",
+    "refuted", "open", "unavailable",
 )  # fmt: skip
+"""``unavailable``: what would decide it is not installed, so that nothing is known."""
 
-Method = Literal["z3", "enumeration", "sympy", "arb"]
+Method = Literal["z3", "enumeration", "sympy", "arb", "coq"]
 PremiseKind = Literal["assumption", "law", "definition", "lemma"]
 
 
@@ -203,8 +204,13 @@ class Outcome:
 
     @property
     def held(self) -> bool:
-        """True unless it is refuted or open."""
-        return self.status not in ("refuted", "open")
+        """True unless it is refuted, open or unavailable."""
+        return not self.failed and self.status != "unavailable"
+
+    @property
+    def failed(self) -> bool:
+        """True when it is refuted or open."""
+        return self.status in ("refuted", "open")
 
     @property
     def confirmed(self) -> bool:

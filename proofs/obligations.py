@@ -12,6 +12,10 @@ from assay.proofs.theorems import (
     attention_keys,
     attention_reals,
     enclosures,
+    kernel_attention,
+    kernel_cache,
+    kernel_sequences,
+    kernel_softmax,
     masks,
     softmax_exact,
     softmax_gradient,
@@ -28,6 +32,7 @@ _MODULES = (
     softmax_penalty, softmax_online,
     attention_exact, attention_reals, attention_keys, attention_gradient, attention_flash, masks,
     enclosures,
+    kernel_softmax, kernel_attention, kernel_cache, kernel_sequences,
 )  # fmt: skip
 _ORDER = {claim.id: place for place, claim in enumerate(CLAIMS)}
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 
+from assay.proofs import coqc
 from assay.proofs.obligation import (
     Assumption,
     Body,
@@ -30,6 +31,7 @@ SOLVERS: dict[Method, tuple[str, str]] = {
     "enumeration": ("python", platform.python_version()),
     "sympy": ("sympy", version("sympy")),
     "arb": ("python-flint", version("python-flint")),
+    "coq": ("coq", coqc.version()),
 }
 
 
@@ -50,9 +52,11 @@ def settle(obligation: Obligation, timeout: float = 20.0, cross_check: bool = Fa
     """The outcome of one obligation, in this process; the solver stops after ``timeout`` seconds.
 
     Each obligation's own budget lowers the limit. An exception of the body is a doubt: it is
-    reported as ``open``, with its message.
+    reported as ``open``, with its message. Without coqc, a theorem for it is ``unavailable``.
     """
     start = time.perf_counter()
+    if obligation.method == "coq" and not coqc.available():
+        return replace(unsettled(obligation, 0.0, coqc.absent()), status="unavailable")
     limit = min(timeout, obligation.budget)
     deadline = start + limit
     try:

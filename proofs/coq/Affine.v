@@ -18,6 +18,7 @@ Hypothesis mul_assoc : forall x y z, mul x (mul y z) = mul (mul x y) z.
 Hypothesis one_mul : forall x, mul one x = x.
 Hypothesis mul_one : forall x, mul x one = x.
 Hypothesis mul_zero : forall x, mul x zero = zero.
+Hypothesis zero_mul : forall x, mul zero x = zero.
 Hypothesis distributive : forall x y z, mul x (add y z) = add (mul x y) (mul x z).
 
 Definition map := (R * R)%type.
@@ -32,6 +33,9 @@ Definition identity : map := (one, zero).
 
 (** The map of a whole sequence, from its first step to its last. *)
 Definition summary (steps : list map) : map := fold_left (fun f g => compose g f) steps identity.
+
+(** The steps one after the other. *)
+Definition run (h : R) (steps : list map) : R := fold_left (fun h f => apply f h) steps h.
 
 Theorem compose_apply : forall f g h, apply (compose g f) h = apply g (apply f h).
 Proof.
@@ -53,16 +57,22 @@ Proof.
 Qed.
 
 (** Applying the summary is running the steps one after the other. *)
-Theorem summary_is_run : forall steps h,
-  apply (summary steps) h = fold_left (fun h f => apply f h) steps h.
+Theorem summary_is_run : forall steps h, apply (summary steps) h = run h steps.
 Proof.
   assert (from : forall steps f h,
-    apply (fold_left (fun f g => compose g f) steps f) h
-    = fold_left (fun h f => apply f h) steps (apply f h)).
-  { induction steps as [| g steps IH]; intros f h; simpl; [reflexivity |].
+    apply (fold_left (fun f g => compose g f) steps f) h = run (apply f h) steps).
+  { unfold run; induction steps as [| g steps IH]; intros f h; simpl; [reflexivity |].
     rewrite IH, compose_apply. reflexivity. }
   intros steps h. unfold summary. rewrite from. f_equal.
   unfold apply, identity; simpl. rewrite one_mul, add_zero. reflexivity.
+Qed.
+
+(** A factor of 0 starts a new sequence: nothing before it matters. *)
+Theorem reset_forgets : forall before b after h,
+  run h (before ++ (zero, b) :: after) = run b after.
+Proof.
+  intros before b after h. unfold run. rewrite fold_left_app. simpl. f_equal.
+  unfold apply; simpl. rewrite zero_mul. apply zero_add.
 Qed.
 
 End Affine.

@@ -173,26 +173,30 @@ Qed.
 
 (** ** The gradient into the values: dv_j = sum_i w_ij do_i *)
 
-Fixpoint plus (x y : list R) : list R :=
-  match x, y with a :: x, b :: y => a + b :: plus x y | _, _ => [] end.
+Fixpoint plus {K} (x y : list (number K)) : list (number K) :=
+  match x, y with a :: x, b :: y => add K a b :: plus x y | _, _ => [] end.
 
 (** Rows of scores over the same n keys, each with what is subtracted and its cotangent. *)
-Fixpoint value_gradient (n : nat) (rows : list (R * real_row * R)) : list R :=
+Fixpoint value_gradient {K} (n : nat) (rows : list (number K * list (entry K) * number K))
+  : list (number K) :=
   match rows with
-  | [] => repeat 0 n
-  | (top, row, g) :: rest => plus (map (fun w => w * g) (weights top row)) (value_gradient n rest)
+  | [] => repeat (zero K) n
+  | (top, row, g) :: rest =>
+      plus (map (fun w => mul K w g) (weights top row)) (value_gradient n rest)
   end.
+
+Notation real_rows := (list (number reals * real_row * number reals)).
 
 Lemma weights_length : forall top (row : real_row), length (weights top row) = length row.
 Proof. intros. unfold weights, exponentials. rewrite !map_length. reflexivity. Qed.
 
-Lemma plus_length : forall x y, length x = length y -> length (plus x y) = length y.
+Lemma plus_length : forall x y : list (number reals), length x = length y -> length (plus x y) = length y.
 Proof.
   induction x as [| a x IH]; intros [| b y] size; simpl in *; try discriminate; [reflexivity |].
   injection size as size. rewrite (IH y size). reflexivity.
 Qed.
 
-Lemma gradient_length : forall n rows,
+Lemma gradient_length : forall n (rows : real_rows),
   (forall top row g, In (top, row, g) rows -> length row = n) ->
   length (value_gradient n rows) = n.
 Proof.
@@ -204,15 +208,15 @@ Proof.
     rewrite map_length, weights_length, rest. apply (sizes top row g). left. reflexivity.
 Qed.
 
-Lemma sum_plus : forall x y, length x = length y ->
-  sum (K := reals) (plus x y) = sum (K := reals) x + sum (K := reals) y.
+Lemma sum_plus : forall x y : list (number reals), length x = length y ->
+  sum (plus x y) = sum x + sum y.
 Proof.
   induction x as [| a x IH]; intros [| b y] size; simpl in *; try discriminate; [lra |].
   injection size as size. rewrite (IH y size). lra.
 Qed.
 
 (** Where every row sees a key, the gradients of the values sum to the cotangents' sum. *)
-Theorem value_mass : forall n rows,
+Theorem value_mass : forall n (rows : real_rows),
   (forall top row g, In (top, row, g) rows -> length row = n /\ seen row = true) ->
   sum (K := reals) (value_gradient n rows) = sum (K := reals) (map snd rows).
 Proof.
@@ -227,8 +231,9 @@ Proof.
       intros t r h among. apply (rest t r h among).
 Qed.
 
-Lemma nth_plus : forall x y j, nth_error x j = Some 0 -> nth_error y j = Some 0 ->
-  nth_error (plus x y) j = Some 0.
+Lemma nth_plus : forall (x y : list (number reals)) j,
+  nth_error x j = Some (zero reals) -> nth_error y j = Some (zero reals) ->
+  nth_error (plus x y) j = Some (zero reals).
 Proof.
   induction x as [| a x IH]; intros [| b y] [| j] left_ right_; simpl in *; try discriminate.
   - injection left_ as ->. injection right_ as ->. rewrite Rplus_0_r. reflexivity.
@@ -236,7 +241,7 @@ Proof.
 Qed.
 
 (** A value that no query sees gets a gradient of 0. *)
-Theorem unseen_value_zero_gradient : forall n j rows,
+Theorem unseen_value_zero_gradient : forall n j (rows : real_rows),
   (j < n)%nat ->
   (forall top row g, In (top, row, g) rows -> exists s, nth_error row j = Some (s, false)) ->
   nth_error (value_gradient n rows) j = Some 0.
@@ -246,7 +251,7 @@ Proof.
     f_equal. apply nth_repeat.
   - apply nth_plus.
     + destruct (blocked top row g) as [s at_j]; [left; reflexivity |].
-      apply (blocked_zero top) in at_j. rewrite (map_nth_error (fun w => w * g) _ _ at_j).
-      f_equal. simpl. ring.
+      apply (blocked_zero top), (map_nth_error (fun w => mul reals w g)) in at_j.
+      replace (zero reals) with (mul reals 0 g) by apply Rmult_0_l. exact at_j.
     + apply IH. intros t r h among. apply (blocked t r h). right. exact among.
 Qed.
