@@ -13,13 +13,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt
 RECIPE := pyproject.toml constraints.txt
 
-.PHONY: help campaign test lint format bench constraints clean
+.PHONY: help campaign test lint format bench proofs check-proofs constraints clean
 
 help:
 	@echo "make campaign   run the quick campaign and the proofs, write the HTML report"
 	@echo "make test       run all tests, with branch coverage"
 	@echo "make lint       ruff, mypy, pyright, import contracts"
 	@echo "make format     apply ruff's formatter and safe fixes"
+	@echo "make proofs     write docs/proofs.md from the proofs"
 	@echo "make bench      print the benchmarks, with machine and versions"
 	@echo "make clean      remove everything that these made"
 
@@ -45,6 +46,16 @@ lint: $(VENV)/.installed-dev
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+proofs: $(VENV)/.installed-dev
+	$(BIN)/assay prove --markdown docs/proofs.md
+
+# Fails when writing docs/proofs.md would change it. What is proved already is not proved again.
+check-proofs: $(VENV)/.installed-dev
+	@mkdir -p .cache
+	@command -v coqc > /dev/null || { echo "coqc is not installed, so docs/proofs.md is not compared: apt-get install coq"; exit 0; }; \
+	$(BIN)/assay prove --markdown .cache/proofs.md > .cache/proofs.txt || { cat .cache/proofs.txt; exit 1; }; \
+	diff -u docs/proofs.md .cache/proofs.md || { echo "docs/proofs.md is out of date: make proofs"; exit 1; }
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks

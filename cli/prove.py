@@ -35,18 +35,33 @@ def _arguments(parser: ArgumentParser) -> None:
         "--jobs", type=natural, metavar="N", help="processes (default: one for each core)"
     )
     parser.add_argument(
-        "--cross-check", action="store_true", help="ask a second solver, where cvc5 is installed"
+        "--cross-check", action="store_true", help="ask cvc5 and bitwuzla the same questions"
+    )
+    parser.add_argument(
+        "--no-cache",
+        action="store_true",
+        help="prove again what was proved before from the same sources and with the same solvers",
     )
     parser.add_argument("--json", type=Path, metavar="F", help="write the outcomes as JSON")
-    parser.add_argument("--markdown", type=Path, metavar="F", help="write the table as Markdown")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="F", help="write the proof report, without times"
+    )
+    parser.add_argument(
+        "--smt", type=Path, metavar="DIR", help="write each query as SMT-LIB 2 text"
+    )
     add_store(parser)
 
 
 def _execute(args: Namespace) -> Status:
+    from assay.proofs.crossing import Missing
     from assay.proofs.discharge import discharge
+    from assay.proofs.obligations import OBLIGATIONS
 
     check_output("--json", args.json)
     check_output("--markdown", args.markdown)
+    if args.smt is not None and args.smt.exists() and not args.smt.is_dir():
+        raise UsageError(f"--smt={str(args.smt)!r} must be a directory, or not exist yet")
+    before = store.kept_proofs(args.directory)
     try:
         with _listen() as listen:
             outcomes = discharge(
@@ -54,20 +69,24 @@ def _execute(args: Namespace) -> Status:
                 timeout=args.timeout,
                 jobs=(os.cpu_count() or 1) if args.jobs is None else args.jobs,
                 cross_check=args.cross_check,
+                known=() if args.no_cache else before,
                 listen=listen,
             )
-    except ValueError as error:
+    except (ValueError, Missing) as error:
         raise UsageError(str(error)) from error
     _show(outcomes)
-    kept = store.save_proofs(args.directory, outcomes)
+    _tell_reuse(outcomes, before)
+    kept = store.save_proofs(args.directory, outcomes, [o.id for o in OBLIGATIONS])
     console.note(f"kept in {kept} for assay report")
+    if args.smt:
+        console.note(f"{write_scripts(outcomes, args.smt)} queries are in {args.smt}")
     if args.json:
         document = {"schema": 1, "outcomes": [o.as_json() for o in outcomes]}
         args.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     if args.markdown:
-        from assay.cli.report.markdown import proofs
+        from assay.cli.report.proof_document import write
 
-        args.markdown.write_text(proofs(outcomes), encoding="utf-8")
+        args.markdown.write_text(write(outcomes), encoding="utf-8")
     return status(outcomes)
 
 
@@ -77,6 +96,28 @@ def status(outcomes: Sequence[Outcome]) -> Status:
     if "refuted" in words:
         return Status.FINDINGS
     return Status.UNANSWERED if "open" in words or not words else Status.HELD
+
+
+def write_scripts(outcomes: Sequence[Outcome], folder: Path) -> int:
+    """One file for each query, ``<obligation's id>/<number>.smt2``; returns how many there are."""
+    count = 0
+    for outcome in outcomes:
+        for number, script in enumerate(outcome.scripts, 1):
+            path = folder / outcome.id / f"{number:02}.smt2"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"; {outcome.id}\n{script.text}", encoding="utf-8")
+            count += 1
+    return count
+
+
+def _tell_reuse(outcomes: Sequence[Outcome], before: Sequence[Outcome]) -> None:
+    earlier = {id(o) for o in before}
+    reused = sum(id(o) in earlier for o in outcomes)
+    if reused:
+        console.line(
+            f"{reused} of {len(outcomes)} as kept: nothing that they rest on has changed "
+            "(--no-cache proves them again)"
+        )
 
 
 def _show(outcomes: Sequence[Outcome]) -> None:
@@ -120,6 +161,7 @@ COMMAND = Command(
     examples=(
         ("assay prove", "all of them; the report shows them beside the tests"),
         ("assay prove 'softmax.*' --timeout 60", "some of them, with more time for each"),
+        ("assay prove --cross-check", "also by other solvers; a minute more"),
     ),
     arguments=_arguments,
     execute=_execute,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from assay.properties.results import Finding, Result
 
 _PROOFS = "proofs.json"
-_SCHEMA = 1
+_SCHEMA = 2
 
 
 def campaign(directory: Path, wanted: str | None) -> Result:
@@ -34,34 +34,41 @@ def find(directory: Path, prefix: str) -> Finding:
         return journal.find(prefix)
 
 
-def source_fingerprint() -> str:
-    """Hash of the spec's and the proofs' sources: outcomes of others are no evidence for these."""
-    root = Path(__file__).resolve().parent.parent
-    digest = hashlib.sha256()
-    for folder in ("spec", "proofs"):
-        for path in sorted((root / folder).rglob("*.py")):
-            digest.update(path.name.encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def save_proofs(directory: Path, outcomes: Iterable[Outcome]) -> Path:
-    """Keep ``outcomes``, beside earlier ones of the same sources; returns the file."""
-    kept = {o.id: o for o in load_proofs(directory)}
+def save_proofs(directory: Path, outcomes: Iterable[Outcome], catalogue: Iterable[str]) -> Path:
+    """Keep ``outcomes``, beside earlier ones of the ``catalogue``'s ids; returns the file."""
+    kept = {o.id: o for o in kept_proofs(directory)}
     kept |= {o.id: o for o in outcomes}
     document = {
         "schema": _SCHEMA,
-        "sources": source_fingerprint(),
-        "outcomes": [o.as_json() for o in kept.values()],
+        "outcomes": [kept[name].as_json() for name in catalogue if name in kept],
     }
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / _PROOFS
-    path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    # A reader, and a run that is stopped, find the whole file or the one before.
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    part.write_text(json.dumps(document, indent=1), encoding="utf-8")
+    part.replace(path)
     return path
 
 
 def load_proofs(directory: Path) -> tuple[Outcome, ...]:
-    """Outcomes kept in ``directory`` that were reached with the present sources; maybe none."""
+    """Outcomes kept in ``directory`` that rest on the present sources and versions; maybe none."""
+    return tuple(o for o in kept_proofs(directory) if _stands(o))
+
+
+def stale_proofs(directory: Path) -> tuple[str, ...]:
+    """Ids of kept outcomes whose sources or versions have changed since: no evidence any more."""
+    return tuple(o.id for o in kept_proofs(directory) if not _stands(o))
+
+
+def _stands(outcome: Outcome) -> bool:
+    from assay.proofs.fingerprint import fingerprint
+
+    return outcome.key == fingerprint(outcome.theorem)
+
+
+def kept_proofs(directory: Path) -> tuple[Outcome, ...]:
+    """All outcomes kept in ``directory``, whatever has changed since."""
     path = directory / _PROOFS
     if not path.is_file():
         return ()
@@ -69,7 +76,7 @@ def load_proofs(directory: Path) -> tuple[Outcome, ...]:
 
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        if document["schema"] != _SCHEMA or document["sources"] != source_fingerprint():
+        if document["schema"] < _SCHEMA:
             return ()
         return tuple(Outcome.from_json(entry) for entry in document["outcomes"])
     except (ValueError, KeyError, TypeError) as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from assay.cli.console import plain
 from assay.cli.report.model import Page
+from assay.cli.report.proof_tables import ProofTables
 from assay.cli.summary import finding_line
 
 if TYPE_CHECKING:
@@ -35,15 +36,16 @@ def report(page: Page) -> str:
             *_weaknesses(page),
             *_findings(page),
             *_matrix(page),
-            proofs(page.outcomes),
+            proofs(page.outcomes, page.tables),
         ]
     )
 
 
-def proofs(outcomes: Sequence[Outcome]) -> str:
-    """The proof table alone; a sentence when there is none."""
+def proofs(outcomes: Sequence[Outcome], tables: ProofTables) -> str:
+    """The proofs by family and one by one; a sentence when there is none."""
     if not outcomes:
         return "## Proofs\n\nNo obligation was discharged.\n"
+    lines = ["## Proofs", "", *families(tables), ""]
     rows = [
         (
             o.id,
@@ -57,7 +59,17 @@ def proofs(outcomes: Sequence[Outcome]) -> str:
         for o in outcomes
     ]
     head = ("obligation", "claim", "status", "method", "by", "seconds", "how general")
-    return "\n".join(["## Proofs", "", *_table(head, rows)]) + "\n"
+    return "\n".join([*lines, *table(head, rows)]) + "\n"
+
+
+def families(tables: ProofTables) -> Iterable[str]:
+    """Families of claims by status of their obligations, each cell by method."""
+    head = ("family", "claims", "proof owed", "of these without", *tables.statuses)
+    rows = (*tables.families, tables.total)
+    yield from table(
+        head,
+        ((r.family, str(r.claims), str(r.owed), str(r.missing or "-"), *r.cells) for r in rows),
+    )
 
 
 def _weaknesses(page: Page) -> Iterable[str]:
@@ -97,11 +109,12 @@ def _matrix(page: Page) -> Iterable[str]:
         (row.claim, *(" ".join(f"{b.short}{b.symbol}" for b in badges) for badges in row.columns))
         for row in page.rows
     ]
-    yield from _table(("claim", *names), rows)
+    yield from table(("claim", *names), rows)
     yield ""
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:
+    """A table, every entry escaped."""
     yield "| " + " | ".join(map(escape, head)) + " |"
     yield "|" + " --- |" * len(head)
     for row in rows:

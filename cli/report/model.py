@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from assay.cli.command import Status
+from assay.cli.report import proof_tables
+from assay.cli.report.proof_tables import ProofTables
 from assay.cli.summary import conclusion, declared, status
 from assay.cli.weaknesses import Weakness, weaknesses
 from assay.properties.results import Cell, Finding, Result, Verdict
@@ -115,10 +117,20 @@ class Page:
     contracts: tuple[tuple[str, tuple[str, ...]], ...]
     contract_names: tuple[str, ...]
     outcomes: tuple[Outcome, ...]
+    tables: ProofTables
 
 
-def build(result: Result, outcomes: Sequence[Outcome] = (), stale: Sequence[str] = ()) -> Page:
-    """The page for a campaign; ``outcomes`` are the proofs at hand."""
+def build(
+    result: Result,
+    outcomes: Sequence[Outcome] = (),
+    stale: Sequence[str] = (),
+    expired: Sequence[str] = (),
+) -> Page:
+    """The page for a campaign.
+
+    outcomes  the proofs at hand; expired: ids of those that no longer count
+    stale     expected findings that no longer show
+    """
     from assay.spec.claims import CLAIMS
 
     sentences = {claim.id: claim.sentence for claim in CLAIMS}
@@ -126,7 +138,7 @@ def build(result: Result, outcomes: Sequence[Outcome] = (), stale: Sequence[str]
     columns = tuple(sorted({(c.key.backend, c.key.mode) for c in result.cells}))
     doubts = weaknesses(result, stale)
     evidence = tuple(_evidence(claim, result.cells, outcomes) for claim in CLAIMS)
-    doubts = (*doubts, *_proof_doubts(outcomes), *_bare(evidence))
+    doubts = (*doubts, *_proof_doubts(outcomes, expired), *_bare(evidence))
     names = tuple(sorted(result.contracts))
     return Page(
         result=result,
@@ -140,6 +152,7 @@ def build(result: Result, outcomes: Sequence[Outcome] = (), stale: Sequence[str]
         contracts=_contracts(result, names),
         contract_names=names,
         outcomes=tuple(outcomes),
+        tables=proof_tables.build(outcomes, expired),
     )
 
 
@@ -216,11 +229,14 @@ def _evidence(claim: Claim, cells: Iterable[Cell], outcomes: Iterable[Outcome]) 
     return Evidence(claim, tuple(entries))
 
 
-def _proof_doubts(outcomes: Sequence[Outcome]) -> Iterable[Weakness]:
+def _proof_doubts(outcomes: Sequence[Outcome], expired: Sequence[str]) -> Iterable[Weakness]:
     """What weakens the proofs: none at all, some that did not succeed, some that could not fail."""
     if not outcomes:
         missing = "no obligation was discharged for this state of the spec: assay prove"
         yield Weakness("No proofs", "every claim below rests on tests alone", (missing,))
+    if expired:
+        moved = "what they rest on has changed since: assay prove"
+        yield Weakness("Stale proofs", moved, tuple(expired))
     failed = tuple(f"{o.id}: {o.status}, {o.detail}" for o in outcomes if not o.held)
     if failed:
         yield Weakness("Proofs that failed", "refuted or open: no evidence", failed)

@@ -24,7 +24,8 @@ Script = Callable[[Finding], str]
 
 def render(kind: str, result: Result, stale: Sequence[str], directory: Path) -> str:
     """The report as ``kind`` ("html" or "markdown"), with the proofs that ``directory`` keeps."""
-    page = model.build(result, store.load_proofs(directory), stale)
+    proofs, expired = store.load_proofs(directory), store.stale_proofs(directory)
+    page = model.build(result, proofs, stale, expired)
     if kind == "markdown":
         return markdown.report(page)
     with scripts() as script:

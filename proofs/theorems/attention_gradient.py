@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import sympy
 
+from assay.proofs.derivation import differentiated
 from assay.proofs.mutants import mutant
 from assay.proofs.obligation import Case, Obligation, Twin
 from assay.proofs.scalars.symbols import Symbolic, expression
@@ -40,7 +41,9 @@ def is_derivative(
     for name, inputs, gradient in zip("qkv", (q, k, v), gradients, strict=True):
         for i, (x, got) in enumerate(zip(inputs.flat, gradient.flat, strict=True)):
             rest = residual(sympy.diff(loss, x.value) - expression(got))
-            yield Case(f"{shapes}, mask {mask}: d{name}[{i}] off by {rest}", rest == 0)
+            readable = keys == 3 and i == 0
+            shown = differentiated(loss, x.value, expression(got), rest) if readable else ()
+            yield Case(f"{shapes}, mask {mask}: d{name}[{i}] off by {rest}", rest == 0, shown)
 
 
 def derivative(backward: Callable[..., Any]) -> Iterator[Case]:

@@ -10,7 +10,14 @@ import pytest
 
 from assay.cli.report import markdown, model, pages, picture, plots
 from assay.cli.report.mathml import mathml
-from assay.proofs.obligation import Assumption, Outcome, SpecFunction, TwinOutcome
+from assay.proofs.obligation import (
+    Assumption,
+    Opinion,
+    Outcome,
+    Script,
+    SpecFunction,
+    TwinOutcome,
+)
 from assay.properties.results import Result
 from assay.spec.claims import CLAIMS
 from tests.cli.samples import HOSTILE
@@ -22,6 +29,7 @@ PROVED = Outcome(
     assumptions=(Assumption("some key is visible", "a = (1, 0)"),),
     trust=("the law of exp",), twin=TwinOutcome("the sum is 2", True, "n = 1"),
     spec=(SpecFunction("masked_softmax", "spec/softmax.py", 12, "abcdef0123"),),
+    theorem="assay.proofs.theorems.softmax_reals",
 )  # fmt: skip
 
 
@@ -126,6 +134,35 @@ def test_twin_that_was_not_refuted_is_said(sound: Result) -> None:
 def test_what_weakens_a_proof_is_a_doubt(sound: Result, outcome: Outcome, title: str) -> None:
     assert title in [w.title for w in model.build(sound, (outcome,)).weaknesses]
     assert title not in [w.title for w in model.build(sound, (PROVED,)).weaknesses]
+
+
+def test_texts_derivations_and_spare_assumptions_are_shown(sound: Result) -> None:
+    outcome = replace(
+        PROVED,
+        scripts=(Script("the sum", "abc", "(assert (< x 1))"),),
+        derivation=((r"L = x^2", r"\frac{a}{b} = 1"),),
+        unneeded=("some key is visible",),
+        resources=12345,
+        cross=(Opinion("cvc5", "1.4", 1, 0, 0, 0.1),),
+    )
+    page = render(sound, (outcome,))
+    for text in (
+        "(assert (&lt; x 1))",
+        "<mfrac>",
+        "12,345",
+        "cvc5 1.4: 1 agrees",
+        "z3 5.4.1, cvc5",
+    ):
+        assert text in page
+    assert "the core of no query holds it" in page
+    assert "the core of no query holds it" not in render(sound)
+
+
+def test_stale_proofs_are_a_doubt(sound: Result) -> None:
+    page = model.build(sound, (PROVED,), expired=("softmax.x/y",))
+    (stale,) = [w for w in page.weaknesses if w.title == "Stale proofs"]
+    assert stale.entries == ("softmax.x/y",)
+    assert "Stale proofs" not in [w.title for w in model.build(sound, (PROVED,)).weaknesses]
 
 
 def test_claims_without_evidence_are_a_doubt(sound: Result) -> None:
