@@ -117,11 +117,19 @@ class Inexact(Carried, NDArrayOperatorsMixin):
 
     def recurrence(self, factors: Any, start: Any) -> Any:
         """States of h_t = factors_t h_{t-1} + self_t, for every bracketing."""
-        return recurrences.recurrence(self.like(factors), self, self.like(start))
+        with np.errstate(all="ignore"):
+            return recurrences.recurrence(self.like(factors), self, self.like(start))
 
     def decay(self, exponents: Any, start: Any) -> Any:
         """The same with factors exp(-exponents)."""
-        return recurrences.decay(self.like(exponents), self, self.like(start))
+        with np.errstate(all="ignore"):
+            return recurrences.decay(self.like(exponents), self, self.like(start))
+
+    def into_factors(self, factors: Any, start: Any, read: Any, earlier: Any, slopes: Any) -> Any:
+        """Gradients slopes_t earlier_t into the factors of a scan that adds self_t."""
+        given = self.like(factors), self, self.like(start), self.like(read)
+        with np.errstate(all="ignore"):
+            return recurrences.into_factors(*given, earlier, slopes)
 
     def fourier(self, im: Any, axes: tuple[int, ...], *, inverse: bool) -> Any:
         """Discrete Fourier transform of the pair (self, im), by matrices or fast."""

@@ -17,7 +17,7 @@ from assay.spec.scans.block import (
     selective_block,
     selective_block_backward,
 )
-from assay.spec.scans.bounds import ANY_FORM, carried_either
+from assay.spec.scans.bounds import ANY_FORM, lost_either
 from assay.spec.scans.causal_conv import causal_conv1d, causal_conv1d_backward
 from assay.spec.scans.compact import compact_ssm, compact_ssm_backward
 from assay.spec.scans.diagonal import diagonal_ssm, diagonal_ssm_backward
@@ -136,7 +136,7 @@ SELECTIVE_SCAN = Op(
     forward=_forward(selective_scan, "out", "state"),
     backward=_backward(selective_scan_backward, "out", "state", absent=("d", "h0")),
     backward_bound=running_backward(
-        _backward(selective_scan_backward, "out", "state", absent=("d", "h0"), carry=carried_either)
+        _backward(selective_scan_backward, "out", "state", absent=("d", "h0"), lose=lost_either)
     ),
 )
 

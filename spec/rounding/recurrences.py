@@ -21,10 +21,19 @@ Where a_t = exp(-z_t), a factor P_ts may also be exp of minus the sum of the exp
 in any order: its exponent X_ts is off by gamma_T X_ts, so the term by gamma_T X_ts P_ts |v_s|, a
 scan again. Not covered is exp of a difference of two running sums of all exponents: its error
 follows the whole decay since the start and not the decay in between, which is not sound.
+
+The gradient into a factor is l_t h_{t-1}, with l the reverse scan. A gradient through a tree is not
+the product of these two but a sum of products of their parts. Its monomials are the same, those of
+l_t times those of h_{t-1}; each has the roundings of its two parts, one product more, and the
+additions that join the products of parts: at most one for each use of the factor's node, and a tree
+uses a node four times a level or less. So with e the errors of both scans and S their magnitudes
+
+    S_l e_h + S_h e_l + e_l e_h + (4 ceil(log2 T) + 6) r S_l S_h
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +42,9 @@ from assay.spec.arithmetic import gamma
 from assay.spec.rounding import elementwise
 from assay.spec.rounding.carried import Carried
 from assay.spec.scalars import Array
+from assay.spec.scans import affine
 from assay.spec.scans.runner import run
+from assay.spec.scans.shapes import before
 
 
 class _Sums(NamedTuple):
@@ -127,3 +138,20 @@ def decay(z: Carried, v: Carried, start: Carried) -> Carried:
     inputs = list(zip(factor, exponent, v.reach, strict=True))
     sums, _ = run(step, (np.zeros_like(size), size), inputs)
     return result.of(result.value, result.error + slack * np.stack(sums))
+
+
+def into_factors(
+    a: Carried, v: Carried, start: Carried, read: Carried, earlier: Carried, slopes: Carried
+) -> Carried:
+    """slopes * earlier, as gradients of the factors of ``recurrence``, whatever its bracketing.
+
+    earlier and slopes are the states before each step and the gradients into those after it; read
+    is what the slopes add.
+    """
+    factor = np.broadcast_to(a.reach, v.value.shape)
+    states = affine.recurrence(factor, v.reach, np.broadcast_to(start.reach, v.value.shape[1:]))
+    size, slope = before(start.reach, states), affine.reverse(factor, read.reach)
+    joins = 4 * math.ceil(math.log2(max(len(v.value), 1))) + 6
+    result = elementwise.multiply(slopes, earlier)
+    error = slope * earlier.error + size * slopes.error + slopes.error * earlier.error
+    return result.of(result.value, result.error + error + joins * v.unit * size * slope)

@@ -122,13 +122,29 @@ def affine_scan_backward(a: Array, b: Array, x: X, h0: H | None, cotangent: X) -
     """
     shapes = a.shape, b.shape
     a, b, x, start = _setup(a, b, x, h0)
-    states = recurrence(a, b * x, start)
-    slopes = reverse(a, time_first(cotangent))
+    v, read = b * x, time_first(cotangent)
+    states, slopes = recurrence(a, v, start), reverse(a, read)
+    factors = into_factors(a, v, start, read, states, slopes)
     da, db = (
-        summed_to(time_back(slopes * other), shape)
-        for other, shape in zip((before(start, states), x), shapes, strict=True)
+        summed_to(time_back(flow), shape)
+        for flow, shape in zip((factors, slopes * x), shapes, strict=True)
     )
     return AffineGradients(da, db, time_back(slopes * b), into_start(a * slopes, start))
+
+
+def into_factors(
+    a: Array, v: Array, start: Array, read: Array, states: Array, slopes: Array
+) -> Array:
+    """l_t h_{t-1}: gradients into the factors of ``recurrence``; time first.
+
+    a, v and start are what the states come from, a and read (the cotangents of the states) what the
+    slopes l come from.
+    """
+    earlier = before(start, states)
+    # A gradient through a tree has other partial sums than this product of two.
+    if hasattr(v, "into_factors"):
+        return v.into_factors(a, start, read, earlier, slopes)
+    return slopes * earlier
 
 
 def reverse(a: Array, cotangent: Array) -> Array:

@@ -15,8 +15,8 @@ from assay.spec.scalars import Array, exp
 from assay.spec.scans.causal_conv import causal_conv1d, causal_conv1d_backward
 from assay.spec.scans.projection import check_projection, project, project_backward
 from assay.spec.scans.selective import (
-    Carry,
-    carried_over,
+    Lose,
+    lost,
     selective_scan,
     selective_scan_backward,
 )
@@ -85,7 +85,7 @@ class Forms(NamedTuple):
     """How two parts are evaluated: equal over the reals, not in floats (see ``bounds``)."""
 
     softplus: Callable[[Array], Array] = softplus
-    carry: Carry = carried_over
+    lose: Lose = lost
 
 
 STABLE = Forms()
@@ -172,7 +172,7 @@ def selective_block_backward(
     dz = silu_backward(done.gate, dgated * done.y)
     scan = selective_scan_backward(
         done.u, done.delta, p.a, done.b, done.c, p.d_skip, h0, dgated * gate, dh,
-        carry=forms.carry,
+        lose=forms.lose,
     )  # fmt: skip
     draw = softplus_backward(done.raw_delta, scan.delta)
     through_delta, ddt_proj = project_backward(done.u, p.dt_proj, draw)

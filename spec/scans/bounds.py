@@ -1,11 +1,12 @@
 """Error bounds of selective scans: max over the forms that sound kernels have.
 
 Running analysis of the spec's own function covers every bracketing of a scan and every order of a
-sum. Two parts are also evaluated in another form, and are given the larger error of both:
+sum. Two parts are also evaluated in other forms, and are given the largest error of all:
 
 softplus       ln(1 + exp(x)) instead of x + ln(1 + exp(-x)), where the exponential is in range
 carried over   h_t - delta_t u_t b_t instead of exp(-delta_t a) h_{t-1} in the gradients: kernels
-               that keep the states alone take the difference
+               that keep the states alone take the difference; and what a gradient through a tree
+               makes of its product with l (see ``rounding.recurrences``)
 
 Not covered: a threshold in softplus beyond which it is x (its error exp(-20) is nothing in float32
 and much in float64); exp of differences of running sums (see ``rounding.recurrences``); a readout
@@ -20,8 +21,11 @@ import numpy as np
 
 from assay.spec.functions import log1p
 from assay.spec.layers.activations import softplus
-from assay.spec.scalars import Array, exp
+from assay.spec.scalars import exp
+from assay.spec.scans.affine import into_factors
 from assay.spec.scans.block import Forms
+from assay.spec.scans.selective import Flow
+from assay.spec.scans.shapes import before
 
 
 def either(x: Any, y: Any) -> Any:
@@ -46,10 +50,13 @@ def softplus_either(x: Any) -> Any:
     return either(stable, stable.of(stable.value, np.where(inside, direct.error, 0.0)))
 
 
-def carried_either(kept: Array, earlier: Array, states: Array, added: Array) -> Any:
-    """What a step keeps of the state before it, as a product or as a difference."""
-    return either(kept * earlier, states - added)
+def lost_either(flow: Flow) -> Any:
+    """l k, with k as a product or as a difference, or as a gradient through any tree."""
+    earlier = before(flow.start, flow.states)
+    carried = either(flow.kept * earlier, flow.states - flow.added)
+    through = into_factors(flow.kept, flow.added, flow.start, flow.read, flow.states, flow.slopes)
+    return either(flow.slopes * carried, flow.kept * through)
 
 
-ANY_FORM = Forms(softplus_either, carried_either)
+ANY_FORM = Forms(softplus_either, lost_either)
 """For running analysis alone."""

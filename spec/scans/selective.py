@@ -19,8 +19,20 @@ Skip = Shaped[np.ndarray, "E"]
 State = Shaped[np.ndarray, "B E Ns"]
 
 
-Carry = Callable[[Array, Array, Array, Array], Array]
-"""(factors kept, states before, states after, added terms) -> what is carried over."""
+class Flow(NamedTuple):
+    """What gradients into the decay are made of, [T, B, E, Ns]: the factors kept, the added terms,
+    the states, the cotangents that are read from them, the gradients into them; start [B, E, Ns].
+    """
+
+    kept: Array
+    added: Array
+    start: State
+    states: Array
+    read: Array
+    slopes: Array
+
+
+Lose = Callable[[Flow], Array]
 
 
 class SelectiveGradients(NamedTuple):
@@ -102,18 +114,16 @@ def selective_scan(
     return total(terms)[..., 0], scan.states[-1] if len(scan.states) else scan.start
 
 
-def carried_over(kept: Array, earlier: Array, states: Array, added: Array) -> Array:
-    """What a step keeps of the state before it: exp(-delta_t a) h_{t-1}."""
-    return kept * earlier
+def lost(flow: Flow) -> Array:
+    """l_t k_t: what an exponent that grows takes from the result."""
+    return flow.slopes * (flow.kept * before(flow.start, flow.states))
 
 
-def _slopes(scan: _Scan, c: Mix, cotangent: U, last: State | None) -> Array:
-    """Gradients into the states: l_t = g_t c_t + exp(-z_{t+1}) l_{t+1}; time first."""
-    read = np.moveaxis(cotangent[..., None] * c[:, :, None, :], 1, 0)
-    read = with_last(read, last)
-    zero = np.zeros_like(scan.start)
+def _slopes(scan: _Scan, read: Array) -> Array:
+    """Gradients into the states: l_t = read_t + exp(-z_{t+1}) l_{t+1}; time first."""
     exponents = np.flip(after(scan.exponents), axis=0)
-    return np.flip(decay(exponents, np.flip(read, axis=0), zero), axis=0)
+    start = np.zeros_like(scan.start)
+    return np.flip(decay(exponents, np.flip(read, axis=0), start), axis=0)
 
 
 def selective_scan_backward(
@@ -127,33 +137,34 @@ def selective_scan_backward(
     cotangent: U,
     state_cotangent: State | None = None,
     *,
-    carry: Carry = carried_over,
+    lose: Lose = lost,
 ) -> SelectiveGradients:
     """Gradients of sum(y * cotangent) + sum(last state * state_cotangent).
 
     With l the gradients into the states (a reverse scan) and k_t = exp(-delta_t a) h_{t-1} what is
     carried over: du = sum_n l b delta + d g, ddelta = sum_n (l b u - l k a), da = - sum l k delta,
     db = sum_e l delta u, dc = sum_e g h, dd = sum g u, dh0 = exp(-delta_1 a) l_1. A missing d or h0
-    gets the gradient that it would have as zeros. ``carry`` is the form in which k is evaluated.
+    gets the gradient that it would have as zeros. ``lose`` is the form in which l k is evaluated.
     """
     _check(u, delta, a, b, c, d, h0)
     scan = _scan(u, delta, a, b, h0)
-    slopes = _slopes(scan, c, cotangent, state_cotangent)
-    kept = exp(-scan.exponents)
-    carried = carry(kept, before(scan.start, scan.states), scan.states, scan.added)
+    read = np.moveaxis(cotangent[..., None] * c[:, :, None, :], 1, 0)
+    read = with_last(read, state_cotangent)
+    kept, slopes = exp(-scan.exponents), _slopes(scan, read)
+    gone = lose(Flow(kept, scan.added, scan.start, scan.states, read, slopes))
     if len(slopes):
         dh0 = (kept * slopes)[0]
     else:
         dh0 = np.zeros_like(scan.start) if state_cotangent is None else state_cotangent
-    slopes, carried, states = (np.moveaxis(x, 0, 1) for x in (slopes, carried, scan.states))
-    into_b, lost = slopes * b[:, :, None, :], slopes * carried
+    slopes, gone, states = (np.moveaxis(x, 0, 1) for x in (slopes, gone, scan.states))
+    into_b = slopes * b[:, :, None, :]
     terms = into_b * delta[..., None]
     if d is not None:
         terms = np.concatenate([terms, (d * cotangent)[..., None]], axis=-1)
     return SelectiveGradients(
         u=total(terms)[..., 0],
-        delta=total(np.concatenate([into_b * u[..., None], -(lost * a)], axis=-1))[..., 0],
-        a=-(lost * delta[..., None]).sum(axis=(0, 1)),
+        delta=total(np.concatenate([into_b * u[..., None], -(gone * a)], axis=-1))[..., 0],
+        a=-(gone * delta[..., None]).sum(axis=(0, 1)),
         b=(slopes * (delta * u)[..., None]).sum(axis=2),
         c=(cotangent[..., None] * states).sum(axis=2),
         d=(cotangent * u).sum(axis=(0, 1)),

@@ -21,8 +21,15 @@ from assay.spec.scans.affine import (
     affine_scan_chunked,
     affine_scan_tree,
 )
-from assay.spec.scans.algebra import IDENTITY, AffineMap, apply, compose, summary
-from assay.spec.scans.runner import fold_bracketed
+from assay.spec.scans.algebra import (
+    IDENTITY,
+    AffineMap,
+    apply,
+    compose,
+    composed,
+    summary,
+)
+from assay.spec.scans.runner import fold_bracketed, scan_tree
 from tests.spec.agreement import (
     FORMATS,
     LOW,
@@ -150,6 +157,31 @@ def test_a_tree_may_exceed_the_error_of_the_sequence_but_not_the_bound() -> None
         sequential.append(h.error)
     assert (gap[0] > 2 * np.stack(sequential)).any()
     assert (gap <= op("affine_scan").bound(wide, {}, Arithmetic())["states"]).all()
+
+
+@pytest.mark.parametrize("form", ["tree", "doubling"])
+@given(case=cases((2, 5, 8, 13)))
+@settings(max_examples=40)
+def test_gradients_through_a_tree_stay_within_the_bound(form: str, case: Case) -> None:
+    """They never form l_t h_{t-1}, but add products of the parts of both."""
+    entry, given = op("affine_scan"), rounded(case, np.float32)
+    leaves = {n: torch.tensor(v, requires_grad=True) for n, v in given.items()}
+    a, b = (leaves[n].expand(leaves["x"].shape) for n in "ab")
+    maps = [AffineMap(a[:, s], b[:, s] * leaves["x"][:, s]) for s in range(a.shape[1])]
+    if form == "tree":
+        maps = scan_tree(composed, maps)
+    else:
+        for reach in (1, 2, 4, 8):
+            maps = [compose(f, maps[i - reach]) if i >= reach else f for i, f in enumerate(maps)]
+    start = leaves.get("h0", torch.zeros(()))
+    states = torch.stack([apply(f, start) for f in maps], dim=1)
+    cotangent = np.random.default_rng(0).normal(size=given["x"].shape).astype(np.float32)
+    found = torch.autograd.grad((states * torch.tensor(cotangent)).sum(), list(leaves.values()))
+    want = entry.backward(widened(given), {"states": cotangent.astype(np.longdouble)}, {})
+    flow = {"states": cotangent.astype(np.float64)}
+    bound = entry.backward_bound(rounded(given, np.float64), flow, {}, Arithmetic())
+    for name, gradient in zip(leaves, found, strict=True):
+        assert excess(gradient.numpy(), want[name], bound[name]) <= 1, name
 
 
 # -- What is exactly so
