@@ -15,12 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from assay.spec.scalars import Array
+from assay.spec.scans.runner import Step, run
 
+State = TypeVar("State")
 Params = Mapping[str, Array]
 Gradients = dict[str, Array]
 
@@ -164,8 +166,8 @@ def map_leading(layer: Layer, axes: int = 1) -> Layer:
     """f at each index of the first ``axes`` axes, with one set of parameters.
 
     Row i of the output is f(row i) whatever the other rows hold; mapping g(f(x)) is mapping f, then
-    g. Indices are visited in lexicographic order. No rows at all give no rows: f is then asked for
-    the shape of its output only, at zeros.
+    g. No rows at all give no rows: f is then asked for the shape of its output only, at zeros.
+    Slow: f is called once a row.
 
     >>> first = pointwise(lambda x: x[:1], lambda x, g: np.concatenate([g, 0 * x[1:]]))
     >>> map_leading(first).forward({}, np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
@@ -197,3 +199,23 @@ def map_leading(layer: Layer, axes: int = 1) -> Layer:
         return dx, combined(*(gradients for _, gradients in pulled))
 
     return Layer(layer.names, forward, backward)
+
+
+def map_leading_state(
+    step: Step[State, Array, Array], state: State, x: Array, axes: int = 1
+) -> tuple[Array, State]:
+    """The same for a layer that keeps a state: (state, x_i) -> (state, y_i), indices in
+    lexicographic order. x has at least one row.
+
+    >>> count = lambda seen, row: (seen + 1, row + seen)
+    >>> y, seen = map_leading_state(count, 0, np.zeros((2, 2, 1)), axes=2)
+    >>> y.ravel().tolist(), seen
+    ([0.0, 1.0, 2.0, 3.0], 4)
+    """
+    lead = x.shape[:axes]
+    rows = [x[index] for index in np.ndindex(*lead)]
+    if not rows:
+        raise ValueError(f"the first axes={axes} axes of x hold no row: {lead}; valid: 1 or more")
+    outputs, state = run(step, state, rows)
+    y = np.stack(outputs)
+    return y.reshape((*lead, *y.shape[1:])), state

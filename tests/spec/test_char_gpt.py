@@ -187,3 +187,30 @@ def test_values_that_no_parameter_can_hold_are_refused_with_every_name() -> None
 def test_an_unknown_model_is_refused_with_those_that_exist() -> None:
     with pytest.raises(ValueError, match="model='bert' is unknown; valid: char_gpt, fno, gpt"):
         to_torch("bert", SMALL, {})
+
+
+def _worse(config: CharGPTConfig) -> None:
+    """Agreement of the spec at SMALL with a torch module of another configuration."""
+    ids = np.random.default_rng(1).integers(0, 5, (2, 4))
+    assert_model_agrees("char_gpt", network, SMALL, ids, CharGPT(config, "linear"), seed=1)
+
+
+def test_agreement_is_quiet_on_the_right_module_and_notices_small_faults() -> None:
+    _worse(SMALL)
+    exact = replace(SMALL, activation="gelu")
+    for config in (replace(SMALL, pre_norm=False), replace(SMALL, heads=1), exact):
+        with pytest.raises(AssertionError, match=r"error .* x bound"):
+            _worse(config)
+    # The two forms of GELU differ by less than 5e-4.
+    ids = np.random.default_rng(1).integers(0, 5, (2, 4))
+    formed = replace(SMALL, activation="gelu_tanh")
+    with pytest.raises(AssertionError, match=r"error .* x bound"):
+        assert_model_agrees("char_gpt", network, formed, ids, CharGPT(exact, "linear"), seed=1)
+
+
+def test_agreement_notices_an_epsilon_of_another_size() -> None:
+    module = CharGPT(SMALL, "linear")
+    module.final.eps = 1e-6
+    ids = np.random.default_rng(1).integers(0, 5, (2, 4))
+    with pytest.raises(AssertionError, match=r"error .* x bound"):
+        assert_model_agrees("char_gpt", network, SMALL, ids, module, seed=1)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -215,7 +217,7 @@ def test_a_chunk_beyond_the_context_is_refused_and_the_cache_is_as_it_was() -> N
 def test_decoding_runs_on_arrays_that_carry_errors() -> None:
     params, ids = draw_params("gpt", SMALL, 2, 0.1), np.array([[0, 3, 1]])
 
-    def evaluate(held: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def evaluate(held: Mapping[str, Any]) -> dict[str, np.ndarray]:
         _, cache = decode(SMALL, held, ids[:, :2], empty_cache(SMALL, 1))
         return {"y": decode(SMALL, held, ids[:, 2:], cache)[0]}
 

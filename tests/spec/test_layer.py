@@ -19,6 +19,7 @@ from assay.spec.layers.layer import (
     add_branches,
     concat_branches,
     map_leading,
+    map_leading_state,
     pointwise,
     residual,
     sequential,
@@ -189,3 +190,28 @@ def test_joined_layers_and_their_gradients_equal_torchs(
         of_n = tensors[n].grad
         assert of_n is not None
         np.testing.assert_allclose(gradient, of_n.numpy(), atol=1e-12)
+
+
+def test_a_mapped_state_is_updated_in_lexicographic_order() -> None:
+    def running(total: float, row: Array) -> tuple[float, Array]:
+        return total + float(row[0]), row + total
+
+    x = np.arange(6.0).reshape(2, 3, 1)
+    y, total = map_leading_state(running, 0.0, x, axes=2)
+    assert total == 15.0
+    assert y[..., 0].tolist() == [[0.0, 1.0, 3.0], [6.0, 10.0, 15.0]]
+    with pytest.raises(ValueError, match=r"axes=1 axes of x hold no row: \(0,\)"):
+        map_leading_state(running, 0.0, np.zeros((0, 1)))
+
+
+def test_a_layer_over_integers_passes_no_gradient_on_and_branches_add_those_that_exist() -> None:
+    lookup = Layer(("f.w",), lambda p, i: p["f.w"][i], lambda p, i, g: (None, {"f.w": g}))
+    params, ids = dense_params("f", 2, 2), np.array([0, 1])
+    both = add_branches(lookup, lookup)
+    dx, grads = both.backward(params, ids, np.ones((2, 2)))
+    assert dx is None
+    assert grads["f.w"].tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    # Beside a layer that has one, the other's gradient is all there is.
+    assert add_branches(lookup, IDENTITY).backward(params, ids, np.ones(2))[0] is not None
+    assert add_branches(IDENTITY, lookup).backward(params, ids, np.ones(2))[0] is not None
+    assert map_leading(lookup).backward(params, ids, np.ones((2, 2)))[0] is None

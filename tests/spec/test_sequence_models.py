@@ -7,16 +7,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
 from assay.spec.models import lstm_lm, lstm_regression, mamba_lm, rnn_lm
+from assay.spec.models.exchange import TABLES
 from assay.spec.models.layout import expand
 from assay.spec.models.networks import lstm_lm as lstm_lm_network
 from assay.spec.models.networks import lstm_regression as lstm_regression_network
 from assay.spec.models.networks import mamba_lm as mamba_lm_network
 from assay.spec.models.networks import rnn_lm as rnn_lm_network
+from assay.spec.models.networks.catalogue import NETWORKS
 from assay.spec.models.networks.stream import one_hot
 from tests.spec.model_agreement import (
     assert_model_agrees,
@@ -195,3 +198,36 @@ def test_one_adamw_step_on_the_token_loss_equals_torchs(name: str) -> None:
     assert_one_step_equals_torchs(
         name, model.network, config, module, read=lambda ids: one_hot(ids, 4)
     )
+
+
+@pytest.mark.parametrize("name", ["lstm_lm", "mamba_lm"])
+def test_agreement_notices_gates_or_taps_in_another_order(name: str) -> None:
+    config = MODELS[name].config(vocabulary=3, hidden=2)
+    inputs = draw_inputs(config, 2, 3)
+    module = MODELS[name].module(config)
+    call: dict[str, Any] = {"seed": 1, "unheld": UNHELD}
+    assert_model_agrees(name, MODELS[name].network, config, inputs, module, **call)
+    if name == "lstm_lm":
+        right = module.lstm.forward
+
+        def swapped(x: torch.Tensor) -> Any:
+            for part in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0"):
+                p = getattr(module.lstm, part)
+                i, f, g, o = p.data.chunk(4)
+                p.data = torch.cat([f, i, g, o])
+            return right(x)
+
+        module.lstm.forward = swapped
+    else:
+        conv = module.layers[0].conv1d
+        conv.register_forward_pre_hook(
+            lambda m, _: setattr(m.weight, "data", m.weight.data.flip(-1))
+        )
+    with pytest.raises(AssertionError, match=r"error .* x bound"):
+        assert_model_agrees(name, MODELS[name].network, config, inputs, module, **call)
+
+
+def test_one_catalogue_of_networks_has_every_model_whose_state_can_be_exchanged() -> None:
+    assert set(NETWORKS) == set(TABLES)
+    for name, model in MODELS.items():
+        assert NETWORKS[name].forward is model.network.forward

@@ -19,14 +19,17 @@ def block_layer(config: FNOConfig, path: str) -> Layer:
     modes = None if half else config.modes
 
     def forward(params: Params, x: Array) -> Array:
-        held = (params[n] for n in names)
-        return fno_block(x, *held, modes=modes, activation=config.nonlinearity, half=half)
+        re, im, skip, bias = (params[n] for n in names)
+        return fno_block(
+            x, re, im, skip, bias, modes=modes, activation=config.nonlinearity, half=half
+        )
 
     def backward(params: Params, x: Array, cotangent: Array) -> tuple[Array, Gradients]:
-        held = (params[n] for n in names)
+        re, im, skip, bias = (params[n] for n in names)
         dx, *found = fno_block_backward(
-            x, *held, cotangent, modes=modes, activation=config.nonlinearity, half=half
-        )
+            x, re, im, skip, bias, cotangent,
+            modes=modes, activation=config.nonlinearity, half=half,
+        )  # fmt: skip
         return dx, dict(zip(names, found, strict=True))
 
     return Layer(names, forward, backward)

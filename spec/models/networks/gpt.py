@@ -67,16 +67,16 @@ def _last(config: GPTConfig) -> tuple[Layer, Layer]:
     return norm_at("final", bias=config.bias), linear_layer("token")
 
 
-def forward(config: GPTConfig, params: Params, ids: Ids, *, pads: Pads | None = None) -> Logits:
+def forward(config: GPTConfig, params: Params, inputs: Ids, *, pads: Pads | None = None) -> Logits:
     """Logits of every position; see ``network``."""
-    return network(config, pads=pads).forward(params, ids)
+    return network(config, pads=pads).forward(params, inputs)
 
 
 def backward(
-    config: GPTConfig, params: Params, ids: Ids, cotangent: Logits, *, pads: Pads | None = None
+    config: GPTConfig, params: Params, inputs: Ids, cotangent: Logits, *, pads: Pads | None = None
 ) -> Gradients:
     """Gradients by parameter name; the table's is that of its lookup plus that of the head."""
-    return gradients(network(config, pads=pads), params, ids, cotangent)
+    return gradients(network(config, pads=pads), params, inputs, cotangent)
 
 
 def empty_cache(config: GPTConfig, batch: int, dtype: Any = np.float64) -> Cache:

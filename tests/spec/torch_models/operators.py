@@ -20,7 +20,7 @@ class SpectralBlock(nn.Module):
         self.skip = nn.Linear(w, w)
         self.activation = ACTIVATIONS[config.nonlinearity]
 
-    def whole(self, x: Tensor) -> Tensor:
+    def by_fft(self, x: Tensor) -> Tensor:
         axes = tuple(range(1, x.ndim - 1))
         kept = torch.ones((), dtype=torch.bool)
         for n, m in zip(self.config.spatial, self.config.modes, strict=True):
@@ -32,14 +32,14 @@ class SpectralBlock(nn.Module):
         mixed = torch.einsum("b...i,io...->b...o", spectrum, self.spectral)
         return torch.fft.ifftn(mixed * kept[..., None], dim=axes).real
 
-    def half(self, x: Tensor) -> Tensor:
+    def by_rfft(self, x: Tensor) -> Tensor:
         n, m = x.shape[1], self.config.modes[0]
         spectrum = torch.fft.rfft(x, dim=1)[:, :m]
         mixed = torch.einsum("bki,iok->bko", spectrum, self.spectral)
         return torch.fft.irfft(mixed, n=n, dim=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        spectral = self.whole(x) if self.config.spectrum == "full" else self.half(x)
+        spectral = self.by_fft(x) if self.config.spectrum == "full" else self.by_rfft(x)
         return self.activation(spectral + self.skip(x))
 
 
