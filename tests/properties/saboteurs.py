@@ -13,6 +13,8 @@ import numpy as np
 
 from assay.impl import implements, implements_vjp
 from assay.impl.backends.numpy_float32 import NumpyFloat32
+from assay.impl.protocol import Backend
+from tests.properties.saboteurs_layers import LAYERS
 
 Array = np.ndarray
 Spoil = Callable[["Saboteur", dict[str, Any], Array], Array]
@@ -303,7 +305,8 @@ def _one_for_none(self: Saboteur, call: dict[str, Any], out: Array) -> Array:
     return np.full(out.shape, np.nan, out.dtype) if 0 in call.get("k", out).shape else out
 
 
-SABOTEURS: dict[str, Callable[[], Saboteur]] = {
+SABOTEURS: dict[str, Callable[[], Backend]] = {
+    **LAYERS,
     "softmax.refines": lambda: Saboteur(_times(1.0001)),
     "softmax.vjp_refines": lambda: Saboteur(gradients=_grad_times(1.001)),
     "softmax.blocked_zero": lambda: Saboteur(
