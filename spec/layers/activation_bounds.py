@@ -28,7 +28,10 @@ def _brink(arithmetic: Arithmetic) -> float:
 def flushed_bound(
     function: Callable[[Any], Any], x: Array, arithmetic: Arithmetic, slope: Array | float = 1.0
 ) -> Array:
-    """Running bound of slope function(x), or its own size where exp(-x) may overflow.
+    """Running bound of slope function(x), and its own size where exp(-x) may overflow.
+
+    The factors slope, sigmoid(x) and at most 1 + |x| are multiplied in any order: where a product
+    of two underflows, its error tau is multiplied by the third.
 
     >>> from assay.spec.layers.activations import sigmoid
     >>> float(flushed_bound(sigmoid, np.array([-100.0]), Arithmetic())[0]) > float(np.exp(-100))
@@ -41,7 +44,8 @@ def flushed_bound(
     given = {"x": x, "slope": np.broadcast_to(np.asarray(slope, dtype=x.dtype), x.shape)}
     bound = running_bound(apply, given, arithmetic)["y"]
     with np.errstate(all="ignore"):
-        return bound + np.where(x < -_brink(arithmetic), np.abs(apply(given)["y"]), 0.0)
+        flushed = np.where(x < -_brink(arithmetic), np.abs(apply(given)["y"]), 0.0)
+        return bound + flushed + arithmetic.tau_acc * (1 + np.abs(x)) * (1 + np.abs(slope))
 
 
 def softplus_bound(x: Array, arithmetic: Arithmetic) -> Array:
