@@ -13,14 +13,18 @@ from jaxtyping import Shaped
 from assay.spec.layers.activations import silu, silu_backward, softplus, softplus_backward
 from assay.spec.scalars import Array, exp
 from assay.spec.scans.causal_conv import causal_conv1d, causal_conv1d_backward
-from assay.spec.scans.projection import check_projection, project, project_backward
+from assay.spec.scans.projection import (
+    check_projection,
+    joint_backward,
+    project,
+    project_backward,
+)
 from assay.spec.scans.selective import (
     Lose,
     lost,
     selective_scan,
     selective_scan_backward,
 )
-from assay.spec.scans.shapes import sum_of
 
 X = Shaped[np.ndarray, "B T I"]
 Out = Shaped[np.ndarray, "B T O"]
@@ -175,20 +179,19 @@ def selective_block_backward(
         lose=forms.lose,
     )  # fmt: skip
     draw = softplus_backward(done.raw_delta, scan.delta)
-    through_delta, ddt_proj = project_backward(done.u, p.dt_proj, draw)
-    through_b, db_proj = project_backward(done.u, p.b_proj, scan.b)
-    through_c, dc_proj = project_backward(done.u, p.c_proj, scan.c)
-    du = sum_of([scan.u, through_delta, through_b, through_c])
+    through, (ddt_proj, db_proj, dc_proj) = joint_backward(
+        done.u, (p.dt_proj, p.b_proj, p.c_proj), (draw, scan.b, scan.c)
+    )
+    du = scan.u + through
     conv = causal_conv1d_backward(
         done.inner, p.kernel, p.conv_bias, past, silu_backward(done.conv, du), dpast
     )
-    through_x, dx_proj = project_backward(x, p.x_proj, conv.x)
-    through_z, dz_proj = project_backward(x, p.z_proj, dz)
+    dx, (dx_proj, dz_proj) = joint_backward(x, (p.x_proj, p.z_proj), (conv.x, dz))
     gradients = BlockParameters(
         dx_proj, dz_proj, conv.weight, conv.bias, ddt_proj, draw.sum(axis=(0, 1)), scan.a,
         db_proj, dc_proj, scan.d, dout_proj,
     )  # fmt: skip
-    return BlockGradients(through_x + through_z, gradients, BlockState(scan.h0, conv.history))
+    return BlockGradients(dx, gradients, BlockState(scan.h0, conv.history))
 
 
 def _block(parameters: MambaParameters) -> BlockParameters:
@@ -197,10 +200,14 @@ def _block(parameters: MambaParameters) -> BlockParameters:
 
 
 def mamba_layer(
-    x: X, parameters: MambaParameters, state: BlockState | None = None
+    x: X,
+    parameters: MambaParameters,
+    state: BlockState | None = None,
+    *,
+    forms: Forms = STABLE,
 ) -> tuple[Out, BlockState]:
     """``selective_block`` with rates a = exp(log_a), which are positive whatever is learned."""
-    return selective_block(x, _block(parameters), state)
+    return selective_block(x, _block(parameters), state, forms=forms)
 
 
 def mamba_layer_backward(
@@ -209,10 +216,14 @@ def mamba_layer_backward(
     state: BlockState | None,
     cotangent: Out,
     state_cotangent: BlockState | None = None,
+    *,
+    forms: Forms = STABLE,
 ) -> MambaGradients:
     """Gradients as in ``selective_block_backward``; into log_a it is a times the one into a."""
     block = _block(parameters)
-    dx, grads, dstate = selective_block_backward(x, block, state, cotangent, state_cotangent)
+    dx, grads, dstate = selective_block_backward(
+        x, block, state, cotangent, state_cotangent, forms=forms
+    )
     named = grads._asdict()
     into_log = block.a * named.pop("a")
     return MambaGradients(dx, MambaParameters(log_a=into_log, **named), dstate)

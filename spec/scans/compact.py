@@ -20,7 +20,12 @@ from assay.spec.scans.diagonal import (
     diagonal_core,
     diagonal_core_backward,
 )
-from assay.spec.scans.projection import check_projection, project, project_backward
+from assay.spec.scans.projection import (
+    check_projection,
+    joint_backward,
+    project,
+    project_backward,
+)
 
 
 class CompactGradients(NamedTuple):
@@ -90,9 +95,8 @@ def compact_ssm_backward(
     gate = sigmoid(z)
     dgated, dout_proj = project_backward(y * gate, out_proj, cotangent)
     core = diagonal_core_backward(u, a, b, c, d, h0, dgated * gate, state_cotangent)
-    through_u, din_proj = project_backward(x, in_proj, core.u)
-    through_z, dgate_proj = project_backward(x, gate_proj, sigmoid_backward(z, dgated * y))
-    dx = through_u + through_z
+    dz = sigmoid_backward(z, dgated * y)
+    dx, (din_proj, dgate_proj) = joint_backward(x, (in_proj, gate_proj), (core.u, dz))
     return CompactGradients(
         dx, core.a, core.b, core.c, core.d, din_proj, dgate_proj, dout_proj, core.h0
     )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Shaped
+
+from assay.spec.scalars import Array
 
 Weight = Shaped[np.ndarray, "I O"]
 
@@ -37,6 +40,23 @@ def project_backward(
     flat = x.reshape(rows, weight.shape[0])
     g = cotangent.reshape(rows, weight.shape[1])
     return np.matmul(cotangent, weight.T), np.matmul(flat.T, g)
+
+
+def joint_backward(
+    x: Shaped[np.ndarray, "*b I"], weights: Sequence[Weight], cotangents: Sequence[Array]
+) -> tuple[Shaped[np.ndarray, "*b I"], list[Weight]]:
+    """``project_backward`` of several projections of one x: dx is one sum over all their columns.
+
+    Kernels store such weights side by side and add in any order.
+
+    >>> one = np.ones((1, 1))
+    >>> [g.tolist() for g in joint_backward(one, [2 * one, 3 * one], [one, one])[1]]
+    [[[1.0]], [[1.0]]]
+    """
+    side_by_side = np.concatenate(list(weights), axis=-1)
+    dx, dweight = project_backward(x, side_by_side, np.concatenate(list(cotangents), axis=-1))
+    ends = np.cumsum([w.shape[1] for w in weights])[:-1]
+    return dx, list(np.split(dweight, ends, axis=1))
 
 
 def check_projection(name: str, weight: Weight, rows: int, columns: int | None = None) -> None:

@@ -33,6 +33,7 @@ class Flow(NamedTuple):
 
 
 Lose = Callable[[Flow], Array]
+"""A form of ``lost``."""
 
 
 class SelectiveGradients(NamedTuple):
