@@ -9,20 +9,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from assay.spec.scalars import at_most
 from assay.spec.spatial.windows import PerAxis, per_axis
 
 
 def keep(n: Any, modes: Any, k: Any) -> Any:
     """Whether index k of n is one of the frequencies -m .. m - 1; +m is not.
 
-    0 <= k < n, m >= 0. Numbers, arrays and integer terms.
+    0 <= k < n, m >= 0; numbers, arrays, integer terms.
 
     >>> [k for k in range(8) if keep(8, 2, k)]
     [0, 1, 6, 7]
     """
-    n, modes, k = (np.asarray(x) for x in (n, modes, k))
-    return (at_most(k + 1, modes) | at_most(n - modes, k))[()]
+    return (k < modes) | (n - modes <= k)
 
 
 def band(n: int, modes: int) -> Bool[np.ndarray, "n"]:

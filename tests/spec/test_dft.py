@@ -166,7 +166,7 @@ def test_fast_dense_and_step_by_step_forms_stay_within_the_error_rule(
             assert (np.abs(part - exact) <= carried.error).all()
 
 
-@pytest.mark.parametrize("sizes", [(16,), (49,), (53,), (6, 10), (101,), (64,)], ids=str)
+@pytest.mark.parametrize("sizes", [(16,), (49,), (53,), (6, 10), (101,), (64,), (509,)], ids=str)
 def test_fast_transform_of_torch_stays_far_within_the_error_rule(sizes: tuple[int, ...]) -> None:
     x = complex_grid(sizes)
     whole = torch.complex(*(torch.tensor(p.astype(np.float32)) for p in x))
