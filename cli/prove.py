@@ -91,8 +91,8 @@ def _execute(args: Namespace) -> Status:
 
 
 def status(outcomes: Sequence[Outcome]) -> Status:
-    """Refuted is a finding; open, or nothing at all, is no answer."""
-    words = {outcome.status for outcome in outcomes}
+    """Refuted is a finding; open, or nothing that ran, is no answer."""
+    words = {outcome.status for outcome in outcomes if outcome.status != "unavailable"}
     if "refuted" in words:
         return Status.FINDINGS
     return Status.UNANSWERED if "open" in words or not words else Status.HELD
@@ -128,8 +128,11 @@ def _show(outcomes: Sequence[Outcome]) -> None:
     columns = ("obligation", "status", "by", "seconds", "how general")
     console.table("", columns, rows, right=("seconds",))
     for outcome in outcomes:
-        if not outcome.held:
+        if outcome.failed:
             console.line(f"{outcome.status} {outcome.id}: {outcome.detail}")
+    absent = Counter(o.detail for o in outcomes if o.status == "unavailable")
+    for reason, number in absent.items():
+        console.line(f"{number} {reason}")
     counts = Counter(o.status for o in outcomes)
     console.line(", ".join(f"{number} {word}" for word, number in counts.items()))
 

@@ -167,8 +167,8 @@ def refute(module: str, mutation: Mutation) -> str:
     try:
         _run(module, mutated, objects)
     except Rejected as error:
-        said = f"{_place(mutated, error.line)}: {error.message}"
-        return f"{mutation.left} is not {mutation.right}, and coqc rejects {said}"
+        place = _place(mutated, error.line)
+        return f"{mutation.left} is not {mutation.right}, and coqc rejects the proof of {place}"
     return ""
 
 

@@ -212,7 +212,11 @@ def _causes(findings: Iterable[Finding], sentences: dict[str, str]) -> tuple[Cau
 
 
 def _evidence(claim: Claim, cells: Iterable[Cell], outcomes: Iterable[Outcome]) -> Evidence:
-    entries = [(o.status, f"{o.id}: {o.generality}") for o in outcomes if o.claim == claim.id]
+    entries: list[tuple[str, str]] = [
+        (o.status, f"{o.id}: {o.generality}")
+        for o in outcomes
+        if o.claim == claim.id and o.status != "unavailable"
+    ]
     own = [c for c in cells if c.claim == claim.id]
     held = [c for c in own if c.verdict == "held"]
     failed = {c.key.backend for c in own if c.finding is not None}
@@ -237,12 +241,21 @@ def _proof_doubts(outcomes: Sequence[Outcome], expired: Sequence[str]) -> Iterab
     if expired:
         moved = "what they rest on has changed since: assay prove"
         yield Weakness("Stale proofs", moved, tuple(expired))
-    failed = tuple(f"{o.id}: {o.status}, {o.detail}" for o in outcomes if not o.held)
+    failed = tuple(f"{o.id}: {o.status}, {o.detail}" for o in outcomes if o.failed)
     if failed:
         yield Weakness("Proofs that failed", "refuted or open: no evidence", failed)
-    blunt = tuple(f"{o.id}: {o.twin.text}" for o in outcomes if not o.twin.refuted)
+    absent = tuple(o.id for o in outcomes if o.status == "unavailable")
+    if absent:
+        yield Weakness("Proofs not run", _reason(outcomes), absent)
+    ran = [o for o in outcomes if o.status != "unavailable"]
+    blunt = tuple(f"{o.id}: {o.twin.text}" for o in ran if not o.twin.refuted)
     if blunt:
         yield Weakness("Twins not refuted", "a wrong statement was not told apart", blunt)
+
+
+def _reason(outcomes: Iterable[Outcome]) -> str:
+    """What is not installed, once."""
+    return "; ".join(dict.fromkeys(o.detail for o in outcomes if o.status == "unavailable"))
 
 
 def _bare(evidence: Iterable[Evidence]) -> Iterable[Weakness]:

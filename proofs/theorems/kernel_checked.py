@@ -55,8 +55,8 @@ def kernel_checked(
         generality,
         "kernel",
         "coq",
-        partial(_accepted, module, theorems, frozenset(allowed), grid),
-        Twin(changed, partial(_rejected, module, mutation)),
+        partial(accepted, module, theorems, frozenset(allowed), grid),
+        Twin(changed, partial(rejected, module, mutation)),
         (
             f"proofs/coq/{module}.v states it as {named}, of definitions of its own: that they are "
             "the spec's is read, and checked on a grid",
@@ -66,10 +66,13 @@ def kernel_checked(
     )
 
 
-def _accepted(
+def accepted(
     module: str, theorems: tuple[str, ...], allowed: frozenset[str], grid: Grid
 ) -> Iterator[Case]:
-    """One case for each theorem and for each agreement."""
+    """One case for each theorem and for each agreement.
+
+    Raises ValueError for an axiom that is not among the allowed ones.
+    """
     agreements = list(grid())
     try:
         found = kernel.assumptions(module, theorems, agreements)
@@ -84,7 +87,7 @@ def _accepted(
     yield from (Case(agreement.name, True) for agreement in agreements)
 
 
-def _rejected(module: str, mutation: Mutation) -> Iterator[Case]:
+def rejected(module: str, mutation: Mutation) -> Iterator[Case]:
     """A false case where the mutant is refuted."""
     found = kernel.refute(module, mutation)
     yield Case(found or f"coqc accepts {mutation.new!r}", not found)

@@ -120,8 +120,8 @@ OBLIGATIONS: tuple[Obligation, ...] = (
     kernel_checked(
         "softmax.row_sum",
         "Softmax",
-        ("row_sum", "weights_nonnegative"),
-        r"w_j \ge 0,\quad \sum_{j<n} w_j = [\exists j\, a_j]",
+        ("row_sum", "weights_nonnegative", "allowed_positive"),
+        r"0 \le w_j \le 1,\quad \sum_{j<n} w_j = [\exists j\, a_j]",
         ANY_ROW,
         softmax_grid,
         "the sum is 2",

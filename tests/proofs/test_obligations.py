@@ -22,23 +22,30 @@ def outcomes() -> dict[str, Outcome]:
     return {o.id: o for o in discharge(jobs=2, timeout=60.0)}
 
 
+def ran(outcome: Outcome) -> Outcome:
+    """Skips where what would decide it is not installed."""
+    if outcome.status == "unavailable":
+        pytest.skip(outcome.detail)
+    return outcome
+
+
 @pytest.mark.parametrize("name", IDS)
 def test_it_earns_its_class(name: str, outcomes: dict[str, Outcome]) -> None:
     (obligation,) = select((name,))
-    outcome = outcomes[name]
+    outcome = ran(outcomes[name])
     assert outcome.status == obligation.strength, outcome.detail
 
 
 @pytest.mark.parametrize("name", IDS)
 def test_its_twin_is_refuted(name: str, outcomes: dict[str, Outcome]) -> None:
-    twin = outcomes[name].twin
+    twin = ran(outcomes[name]).twin
     assert twin.refuted
     assert twin.counterexample
 
 
 @pytest.mark.parametrize("name", IDS)
 def test_it_ran_the_spec(name: str, outcomes: dict[str, Outcome]) -> None:
-    assert outcomes[name].spec
+    assert ran(outcomes[name]).spec
     assert all(re.fullmatch(r"[0-9a-f]{16}", f.hash) for f in outcomes[name].spec)
 
 
@@ -61,7 +68,8 @@ OWED: frozenset[str] = frozenset(
 
 
 def test_every_proof_claim_has_an_obligation() -> None:
-    owed = {c.id for c in CLAIMS if c.proof} - {o.claim for o in OBLIGATIONS}
+    # The kernel's do not count: where coqc is missing, a claim must have another one.
+    owed = {c.id for c in CLAIMS if c.proof} - {o.claim for o in OBLIGATIONS if o.method != "coq"}
     assert {claim.partition(".")[0] for claim in owed} == OWED
 
 
@@ -76,7 +84,7 @@ def test_only_statements_about_all_sizes_are_called_proved() -> None:
         if o.strength == "proved":
             assert re.search(r"\bany\b|\bevery\b", o.generality), o.id
         assert o.strength in STATUSES
-        assert o.strength not in ("refuted", "open")
+        assert o.strength not in ("refuted", "open", "unavailable")
 
 
 def test_outcomes_survive_json(outcomes: dict[str, Outcome]) -> None:
