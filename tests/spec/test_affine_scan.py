@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -270,6 +271,18 @@ def test_composition_in_floats_is_not_associative() -> None:
     ]
     f, g, k = maps
     assert compose(compose(f, g), k) != compose(f, compose(g, k))
+
+
+def test_it_runs_on_symbols_and_its_gradient_is_the_derivative() -> None:
+    names = {n: sympy.symbols(f"{n}1:4") for n in ("a", "x", "g")} | {"h0": sympy.symbols("h:1")}
+    a, x, g = (np.array(names[n], dtype=object).reshape(1, 3, 1) for n in ("a", "x", "g"))
+    h0 = np.array(names["h0"], dtype=object).reshape(1, 1)
+    one = np.ones((), dtype=object)
+    loss = (affine_scan(a, one, x, h0) * g).sum()
+    grads = affine_scan_backward(a, one, x, h0, g)
+    for leaf, gradient in ((a, grads.a), (x, grads.x), (h0, grads.h0)):
+        for symbol, slope in zip(leaf.flat, gradient.flat, strict=True):
+            assert sympy.expand(sympy.diff(loss, symbol) - slope) == 0
 
 
 # -- Edges
