@@ -1,4 +1,9 @@
-"""Recurrent layers in the catalogue."""
+"""Recurrent layers in the catalogue.
+
+The bounds hold for every order of a gate's sum, bias included, for both forms of a GRU's blend, and
+for gates as exp(x) / (1 + exp(x)) or 1 / (1 + exp(-x)). Not covered is (1 + tanh(x/2)) / 2, which
+keeps no digit of a gate that is nearly shut (see ``layers.activation_bounds``).
+"""
 
 from __future__ import annotations
 

@@ -17,15 +17,19 @@ class Cell(Protocol):
     Every method serves one step (arrays [B, ...]) and all steps at once ([T, B, ...]).
     """
 
-    def step(self, state: State, x: Array) -> State:
-        """The state after x."""
+    def read(self, state: State, x: Array) -> Reading:
+        """What a step computes from the state before it and its input: the gates, and what they act
+        on.
+        """
         ...
 
-    def reading(self, state: State, x: Array, after: State) -> Reading:
-        """What ``back`` needs to know of a step from ``state`` to ``after``."""
+    def after(self, reading: Any) -> State:
+        """The state after the step."""
         ...
 
-    def back(self, reading: Any, d: State, before: Array, join: Join) -> tuple[State, Array]:
+    def back(
+        self, reading: Any, after: State, d: State, before: Array, join: Join
+    ) -> tuple[State, Array]:
         """Gradients of one step, given ``d`` into the state after it: into the state before, with
         the cotangent ``before`` of its output added by ``join``; into the sums of the gates.
         """

@@ -118,13 +118,14 @@ def _diagonal(x: Float[np.ndarray, "B S"]) -> Float[np.ndarray, "B S S"]:
     return np.where(np.eye(x.shape[-1], dtype=bool), x[..., None], 0.0)
 
 
-def _pulled(cell: Cell, reading: Iterable[Any], like: State) -> State:
+def _pulled(cell: Cell, reading: Iterable[Any], after: Iterable[Any]) -> State:
     """The way back from each unit vector: entry [i, b, j] is d after[i] / d before[j] of row b."""
-    batch, hidden = like[0].shape
-    size = hidden * len(like)
+    known = tuple(after)
+    batch, hidden = known[0].shape
+    size = hidden * len(known)
     unit = np.broadcast_to(np.eye(size)[:, None, :], (size, batch, size))
-    d = tuple(np.split(unit, len(like), axis=-1))
-    return cell.back(tuple(reading), d, np.zeros(()), added)[0]
+    d = tuple(np.split(unit, len(known), axis=-1))
+    return cell.back(tuple(reading), known, d, np.zeros(()), added)[0]
 
 
 def _settled(exists: Array | None, jacobian: Array) -> Array:
@@ -141,8 +142,9 @@ def follow(cell: Cell, start: State, x: Any, exists: Iterable[Any]) -> list[Stat
     parts, states = Parts(_diagonal(_errors(state))), []
     for now, there in zip(x, exists, strict=True):
         loose = tuple(_exact(part, error=True) for part in state)
-        after, inherited = cell.step(state, now), bare.step(loose, _exact(now))
-        pulled = _pulled(bare, bare.reading(loose, _exact(now), inherited), loose)
+        reading = bare.read(loose, _exact(now))
+        after, inherited = cell.after(cell.read(state, now)), bare.after(reading)
+        pulled = _pulled(bare, reading, inherited)
         jacobian, slack = (np.swapaxes(side(pulled), 0, 1) for side in (_values, _errors))
         own = _errors(after) - _errors(inherited)
         own = own + np.matmul(slack, _errors(state)[..., None])[..., 0]
@@ -157,24 +159,25 @@ def follow(cell: Cell, start: State, x: Any, exists: Iterable[Any]) -> list[Stat
 def follow_back(
     cell: Cell, d: State, items: list[tuple[Any, ...]], join: Join
 ) -> tuple[list[Array], State]:
-    """The way back through items (*reading, before, exists), last one first: what each step gives,
-    and the gradient into the first state, with bounds on their errors.
+    """The way back through items (reading, after, before, exists), last one first: what each step
+    gives, and the gradient into the first state, with bounds on their errors.
     """
     bare, plain = _mapped(cell, _exact), _mapped(cell, _value)
     parts, given = Parts(_diagonal(_errors(d))), []
-    for *reading, before, there in items:
-        known, arriving = tuple(map(_exact, reading)), _exact(before)
-        loose = tuple(_exact(part, error=True) for part in d)
-        after, sums = cell.back(tuple(reading), d, before, join)
-        inherited, _ = bare.back(known, loose, arriving, join)
-        jacobian = np.swapaxes(_values(_pulled(plain, map(_value, reading), d)), 0, 1)
+    for reading, after, before, there in items:
+        known, reached = (tuple(map(_exact, parts)) for parts in (reading, after))
+        arriving, loose = _exact(before), tuple(_exact(part, error=True) for part in d)
+        onward, sums = cell.back(reading, after, d, before, join)
+        inherited, _ = bare.back(known, reached, loose, arriving, join)
+        pulled = _pulled(plain, map(_value, reading), map(_value, after))
+        jacobian = np.swapaxes(_values(pulled), 0, 1)
         if there is not None:
-            after = _passing(there, after, d, before)
+            onward = _passing(there, onward, d, before)
             inherited = _passing(there, inherited, loose, arriving)
             sums = where_active(there, sums, 0)
         transposed = np.swapaxes(_settled(there, jacobian), -1, -2)
-        parts = parts.moved(transposed, _errors(after) - _errors(inherited))
-        d = _with_errors(after, np.minimum(parts.total, _errors(after)))
+        parts = parts.moved(transposed, _errors(onward) - _errors(inherited))
+        d = _with_errors(onward, np.minimum(parts.total, _errors(onward)))
         given.append(sums)
     return given, d
 

@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Shaped
 
 from assay.spec.functions import tanh
-from assay.spec.layers.activations import sigmoid
 from assay.spec.recurrent.cell import Reading, State
 from assay.spec.recurrent.gates import (
     Join,
@@ -23,6 +22,7 @@ from assay.spec.recurrent.gates import (
     columns_of,
     gate_sums,
     joined,
+    opened,
     outer_sum,
     weighted,
 )
@@ -91,7 +91,7 @@ class GruCell:
 
     def reset_and_update(self, x: Array, h: Array) -> tuple[Array, Array]:
         """The gates r and z, for one step or for all steps at once."""
-        r, z = sigmoid(gate_sums(x, h, self.weight[:2], self.bias[:2]))
+        r, z = opened(gate_sums(x, h, self.weight[:2], self.bias[:2]))
         return r, z
 
     def recurrent_sum(self, h: Array) -> Array:
@@ -99,30 +99,31 @@ class GruCell:
         width = self.weight.shape[-1] - h.shape[-1]
         return weighted(h, self.weight[2][:, width:], self.hidden_bias)
 
-    def new(self, x: Array, h: Array, r: Array) -> Array:
+    def new(self, x: Array, h: Array, r: Array, s: Array) -> Array:
         """The candidate state n."""
         if self.reset_after:
             inputs = weighted(x, self.weight[2][:, : x.shape[-1]], self.bias[2])
-            return tanh(inputs + r * self.recurrent_sum(h))
+            return tanh(inputs + r * s)
         # c is one more column of the weight, read by a constant 1: one sum, in whichever order.
         ones = np.ones((*x.shape[:-1], 1), dtype=x.dtype)
         columns = np.concatenate([self.weight[2], self.hidden_bias[:, None]], axis=-1)
         return tanh(weighted(np.concatenate([x, r * h, ones], axis=-1), columns, self.bias[2]))
 
-    def step(self, state: State, x: Array) -> State:
-        """The state after x."""
-        (h,) = state
-        r, z = self.reset_and_update(x, h)
-        return (self.blend.mix(z, self.new(x, h, r), h),)
-
-    def reading(self, state: State, x: Array, after: State) -> Reading:
+    def read(self, state: State, x: Array) -> Reading:
         """The gates r, z, n, the recurrent half of n's sum (reset after), and h before."""
         (h,) = state
         r, z = self.reset_and_update(x, h)
         s = self.recurrent_sum(h) if self.reset_after else h
-        return r, z, self.new(x, h, r), s, h
+        return r, z, self.new(x, h, r, s), s, h
 
-    def back(self, reading: Reading, d: State, before: Array, join: Join) -> tuple[State, Array]:
+    def after(self, reading: Reading) -> State:
+        """(1 - z) n + z h."""
+        _, z, n, _, h = reading
+        return (self.blend.mix(z, n, h),)
+
+    def back(
+        self, reading: Reading, after: State, d: State, before: Array, join: Join
+    ) -> tuple[State, Array]:
         """Gradients into h before; into the sums of r, z, n and, as a fourth, into W_h (r h) or
         W_h h + c.
         """

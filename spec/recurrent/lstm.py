@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Shaped
 
 from assay.spec.functions import tanh
-from assay.spec.layers.activations import sigmoid
 from assay.spec.recurrent.cell import Reading, State
 from assay.spec.recurrent.gates import (
     Join,
@@ -20,6 +19,7 @@ from assay.spec.recurrent.gates import (
     columns_of,
     gate_gradients,
     gate_sums,
+    opened,
 )
 from assay.spec.recurrent.lengths import Lengths
 from assay.spec.recurrent.sequence import (
@@ -67,32 +67,33 @@ class LstmCell:
     weight: Weight
     bias: Bias
 
-    def gates(self, x: Array, h: Array) -> tuple[Array, Array, Array, Array]:
-        """Forget, input, candidate and output gate: sigmoid, but tanh of the candidate's sum."""
+    def read(self, state: State, x: Array) -> Reading:
+        """Forget, input, candidate and output gate, and c before: sigmoids, but tanh of the
+        candidate's sum.
+        """
+        h, c = state
         sums = gate_sums(x, h, self.weight, self.bias)
-        f, i, o = sigmoid(sums[[0, 1, 3]])
-        return f, i, tanh(sums[2]), o
+        f, i, o = opened(sums[[0, 1, 3]])
+        return f, i, tanh(sums[2]), o, c
 
-    def step(self, state: State, x: Array) -> State:
-        """The state (h, c) after x.
+    def after(self, reading: Reading) -> State:
+        """The state (h, c) after the step.
 
-        >>> one = np.ones((1, 1))
-        >>> h, c = LstmCell(np.zeros((4, 1, 2)), np.zeros((4, 1))).step((one, one), one)
+        >>> half, one = np.full((1, 1), 0.5), np.ones((1, 1))
+        >>> h, c = LstmCell(np.zeros((4, 1, 2)), np.zeros((4, 1))).after((half, half, 0, half, one))
         >>> c.tolist(), h.round(6).tolist()
         ([[0.5]], [[0.231059]])
         """
-        h, c = state
-        f, i, g, o = self.gates(x, h)
+        f, i, g, o, c = reading
         c = f * c + i * g
         return o * tanh(c), c
 
-    def reading(self, state: State, x: Array, after: State) -> Reading:
-        """The gates, c before, and tanh of c after."""
-        return (*self.gates(x, state[0]), state[1], tanh(after[1]))
-
-    def back(self, reading: Reading, d: State, before: Array, join: Join) -> tuple[State, Array]:
+    def back(
+        self, reading: Reading, after: State, d: State, before: Array, join: Join
+    ) -> tuple[State, Array]:
         """Gradients into (h, c) before, and into the gates' sums, beside each other."""
-        f, i, g, o, c, squashed = reading
+        f, i, g, o, c = reading
+        squashed = tanh(after[1])
         dh, dc = d[0], d[1] + d[0] * o * (1 - squashed * squashed)
         dz = np.concatenate(
             [

@@ -54,22 +54,24 @@ class RnnCell:
     weight: Weight
     bias: Bias
 
-    def step(self, state: State, x: Array) -> State:
-        """tanh(W [x; h] + b).
+    def read(self, state: State, x: Array) -> Reading:
+        """W [x; h] + b.
 
         >>> cell = RnnCell(np.array([[1.0, 2.0]]), np.zeros(1))
-        >>> cell.step((np.array([[-1.0]]),), np.array([[2.0]]))[0].tolist()
-        [[0.0]]
+        >>> cell.read((np.array([[-1.0]]),), np.array([[5.0]]))[0].tolist()
+        [[3.0]]
         """
-        return (tanh(weighted(joined(x, state[0]), self.weight, self.bias)),)
+        return (weighted(joined(x, state[0]), self.weight, self.bias),)
 
-    def reading(self, state: State, x: Array, after: State) -> Reading:
-        """The state after the step: tanh' is 1 - tanh^2."""
-        return after
+    def after(self, reading: Reading) -> State:
+        """Its tanh."""
+        return (tanh(reading[0]),)
 
-    def back(self, reading: Reading, d: State, before: Array, join: Join) -> tuple[State, Array]:
+    def back(
+        self, reading: Reading, after: State, d: State, before: Array, join: Join
+    ) -> tuple[State, Array]:
         """dz = dh (1 - h^2), and dz W_h into the state before."""
-        dz = d[0] * (1 - reading[0] * reading[0])
+        dz = d[0] * (1 - after[0] * after[0])
         width = self.weight.shape[1] - self.weight.shape[0]
         return (join(dz, self.weight[:, width:], before),), dz
 

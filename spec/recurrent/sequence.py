@@ -58,7 +58,7 @@ def history(cell: Cell, state: State, steps: Arranged) -> tuple[Array, ...]:
 
     def advance(state: State, item: tuple[Array, Any]) -> tuple[State, State]:
         x, exists = item
-        new = zip(cell.step(state, x), state, strict=True)
+        new = zip(cell.after(cell.read(state, x)), state, strict=True)
         after = tuple(where_active(exists, a, b) for a, b in new)
         return after, after
 
@@ -116,16 +116,17 @@ def back_through(
     """
 
     def advance(d: State, item: tuple[Any, ...]) -> tuple[State, Array]:
-        *reading, before, exists = item
-        new, sums = cell.back(tuple(reading), d, before, join)
+        reading, after, before, exists = item
+        new, sums = cell.back(reading, after, d, before, join)
         if exists is None:
             return new, sums
         passed = (d[0] + before, *d[1:])
         kept = tuple(where_active(exists, a, b) for a, b in zip(new, passed, strict=True))
         return kept, where_active(exists, sums, 0)
 
-    reading = cell.reading(tuple(s[:-1] for s in states), steps.x, tuple(s[1:] for s in states))
-    items = list(zip(*reading, before, steps.each, strict=True))[::-1]
+    reading = cell.read(tuple(part[:-1] for part in states), steps.x)
+    after = zip(*(part[1:] for part in states), strict=True)
+    items = list(zip(zip(*reading, strict=True), after, before, steps.each, strict=True))[::-1]
     if carries_errors(steps.x):
         sums, first = follow_back(cell, last, items, join)
     else:

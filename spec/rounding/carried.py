@@ -19,7 +19,9 @@ class Carried:
 
     def __init__(self, value: Any, error: Any, arithmetic: Arithmetic) -> None:
         self.value = np.asarray(value)
-        error = np.broadcast_to(np.asarray(error, dtype=np.float64), self.value.shape)
+        error = np.asarray(error, dtype=np.float64)
+        if error.shape != self.value.shape:
+            error = np.broadcast_to(error, self.value.shape)
         self.error = np.where(np.isnan(error), np.inf, error)
         self.arithmetic = arithmetic
 

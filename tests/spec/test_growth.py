@@ -78,7 +78,7 @@ def one_step(cell: Any, state: Any, x: np.ndarray) -> list[np.ndarray]:
     known = [Inexact(part, 0.0, FLOAT32) for part in (*state, x)]
     fields = {n: Inexact(v, 0.0, FLOAT32) for n, v in vars(cell).items() if hasattr(v, "shape")}
     inexact = type(cell)(**{**vars(cell), **fields})
-    return [part.error for part in inexact.step(tuple(known[:-1]), known[-1])]
+    return [part.error for part in inexact.after(inexact.read(tuple(known[:-1]), known[-1]))]
 
 
 @each
@@ -88,19 +88,19 @@ def test_the_worst_errors_that_single_steps_allow_come_near_the_bound(name: str)
     start = tuple(inputs[n] for n in ("h0", "c0") if n in inputs)
     states = [start]
     for now in x:
-        states.append(cell.step(states[-1], now))
+        states.append(cell.after(cell.read(states[-1], now)))
     # The gradient of one output into each state tells the sign that does most harm.
     target = np.zeros_like(start[0])
     target[0, 0] = 1.0
     d = (target, *(np.zeros_like(part) for part in start[1:]))
     harm = [d]
     for state, now, after in zip(states[-2::-1], x[::-1], states[:0:-1], strict=True):
-        d, _ = cell.back(cell.reading(state, now, after), d, np.zeros(()), added)
+        d, _ = cell.back(cell.read(state, now), after, d, np.zeros(()), added)
         harm.insert(0, d)
     state = start
     for now, signs in zip(x, harm[1:], strict=True):
         allowed = one_step(cell, state, now)
-        after = cell.step(state, now)
+        after = cell.after(cell.read(state, now))
         state = tuple(
             part + np.sign(s) * e for part, s, e in zip(after, signs, allowed, strict=True)
         )
@@ -138,3 +138,23 @@ def test_sums_that_overflow_have_no_bound() -> None:
     with np.errstate(all="ignore"):
         bound = op("rnn").bound(inputs, {}, FLOAT32)
     assert np.isinf(bound["out"]).all()
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+def test_a_gate_whose_exponential_overflows_may_come_out_shut(name: str) -> None:
+    inputs = filled(name, 1, 1, 2, 2)
+    inputs["weight"] = np.zeros_like(inputs["weight"])
+    inputs["bias"] = np.zeros_like(inputs["bias"])
+    inputs["hidden_bias"] = np.zeros(2)
+    # The forget gate keeps exp(-12) of c, the update gate exp(-12) of h.
+    inputs["bias"][0 if name == "lstm" else 1] = -12.0
+    inputs["h0"] = np.full((1, 2), 8.0)
+    last, start = ("c", np.full((1, 2), 8.0)) if name == "lstm" else ("h", inputs["h0"])
+    if name == "lstm":
+        del inputs["hidden_bias"]
+        inputs["c0"] = start
+    kept = op(name).forward(inputs, {})[last]
+    bound = op(name).bound(inputs, {}, arithmetic_of("float16"))[last]
+    assert (np.abs(kept) > 4e-5).all()
+    assert (bound >= np.abs(kept)).all()
+    assert (op(name).bound(inputs, {}, FLOAT32)[last] < 1e-2 * np.abs(kept)).all()

@@ -158,6 +158,21 @@ def test_parameters_of_a_new_torch_layer_give_its_outputs(name: str) -> None:
     close(LAYERS[name](x, weight, bias, **extra).outputs, layer(torch.tensor(x))[0])
 
 
+def test_torch_refuses_the_empty_sequences_that_the_spec_defines() -> None:
+    layer = torch.nn.LSTM(3, 4, batch_first=True).double()
+    with pytest.raises(RuntimeError, match="Expected sequence length to be larger than 0"):
+        layer(torch.zeros(2, 0, 3, dtype=torch.float64))
+    with pytest.raises(RuntimeError, match="Length of all samples has to be greater than 0"):
+        torch.nn.utils.rnn.pack_padded_sequence(
+            torch.zeros(2, 3, 3), torch.tensor([2, 0]), batch_first=True, enforce_sorted=False
+        )
+    halves = Halves(*(p.detach().numpy() for p in layer.parameters()))
+    weight, bias, _ = lstm_from_torch(halves)
+    state = lstm(np.ones((2, 3, 3)), weight, bias, c0=np.ones((2, 4)), lengths=np.array([2, 0]))
+    assert (state.c[1] == 1).all()
+    assert (state.outputs[1] == 0).all()
+
+
 def test_halves_with_a_wrong_number_of_gates_are_rejected() -> None:
     halves = Halves(np.zeros((8, 3)), np.zeros((8, 2)), np.zeros(8), np.zeros(8))
     with pytest.raises(ValueError, match=r"weight_ih has 8 rows, should be 3 gates x .* \(2\) = 6"):
