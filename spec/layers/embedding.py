@@ -57,9 +57,12 @@ def embedding_backward(
     [0.0, 2.0]
     """
     _check(ids, table, padding_idx)
-    flat = ids.reshape(-1)
-    uses = flat == np.arange(table.shape[0])[:, None]
-    if padding_idx is not None:
-        uses &= (np.arange(table.shape[0]) != padding_idx)[:, None]
-    ones: Array = uses.astype(cotangent.dtype)
-    return contract(ones, uses, cotangent.reshape(flat.size, math.prod(table.shape[1:])))
+    flat, size = ids.reshape(-1), table.shape[0]
+    used = np.setdiff1d(flat, [] if padding_idx is None else [padding_idx])
+    # One row a used identifier, and one that nothing falls into: the gradient of all others.
+    hits = np.append(used, size)[:, None] == flat
+    ones: Array = hits.astype(cotangent.dtype)
+    sums = contract(ones, hits, cotangent.reshape(flat.size, math.prod(table.shape[1:])))
+    row = np.full(size, used.size)
+    row[used.astype(int)] = np.arange(used.size)
+    return sums[row]

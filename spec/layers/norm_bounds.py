@@ -45,7 +45,7 @@ def mean_error(x: Array, arithmetic: Arithmetic) -> Array:
     middle, largest = mean(size), np.max(size, axis=-1, keepdims=True, initial=0.0)
     r = arithmetic.u_acc + arithmetic.u_mid
     error = (gamma(n + 1, arithmetic.u_acc) + 2.0 * arithmetic.u_mid) * middle
-    error = error + 3.0 * r * (1.0 + np.log2(max(n, 1))) * (middle + largest)
+    error = error + gamma(3.0 * (1.0 + np.log2(max(n, 1))), r) * (middle + largest)
     error = error + (n + 2) * arithmetic.tau_acc
     unknown = total(size) * 1.01 >= _largest(x, arithmetic)
     return np.where(unknown, np.inf, error) if n > 1 else np.zeros_like(middle)
