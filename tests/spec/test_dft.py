@@ -110,6 +110,18 @@ def test_transform_of_fractions_is_exact_where_turns_are() -> None:
     assert (idft(*ahead, (0,)).re == x).all()
 
 
+def test_transform_of_symbols_is_its_formula_for_every_value() -> None:
+    names = sympy.symbols("a b c", real=True)
+    x = np.array([Symbolic(name) for name in names], dtype=object)
+    ahead = dft(x, None, (0,))
+    total = sum(v * sympy.exp(-2 * sympy.pi * sympy.I * j / 3) for j, v in enumerate(names))
+    for part, want in ((ahead.re[1], sympy.re(total)), (ahead.im[1], sympy.im(total))):
+        assert sympy.simplify(part.value - want) == 0
+    back = idft(*ahead, (0,))
+    assert [sympy.simplify(p.value - v) for p, v in zip(back.re, names, strict=True)] == [0] * 3
+    assert [sympy.simplify(p.value) for p in back.im] == [0] * 3
+
+
 def test_band_keeps_frequencies_from_minus_m_to_m_less_one() -> None:
     for n, m in itertools.product(range(1, 12), range(9)):
         kept = {k for k in range(n) if keep(n, m, k)}
