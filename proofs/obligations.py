@@ -24,6 +24,7 @@ from assay.proofs.theorems import (
     softmax_penalty,
     softmax_reals,
     softmax_tangent,
+    windows,
 )
 from assay.spec.claims import CLAIMS
 
@@ -32,6 +33,7 @@ _MODULES = (
     softmax_penalty, softmax_online,
     attention_exact, attention_reals, attention_keys, attention_gradient, attention_flash, masks,
     enclosures,
+    windows,
     kernel_softmax, kernel_attention, kernel_cache, kernel_sequences,
 )  # fmt: skip
 _ORDER = {claim.id: place for place, claim in enumerate(CLAIMS)}

@@ -59,7 +59,7 @@ SPATIAL: tuple[Claim, ...] = (
         "value",
         "The class token is row 0 of every image, exactly, and the patches follow it.",
         r"t_{b, 0} = c,\quad t_{b, 1 + r} = y_{b, r}",
-        "TX",
+        "PTX",
     ),
     _windows(
         "translation_equivariant",

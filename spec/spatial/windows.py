@@ -45,6 +45,20 @@ def same_padding(radius: Any) -> SamePadding:
     return SamePadding(2 * radius + 1, radius)
 
 
+def row_major(index: Sequence[Any], sizes: Sequence[Any]) -> Any:
+    """Where an index stands when a grid is read row by row: the last axis moves fastest.
+
+    0 <= i_a < n_a; also on integer terms.
+
+    >>> row_major((1, 2), (2, 3)), row_major((), ())
+    (5, 0)
+    """
+    place: Any = 0
+    for i, n in zip(index, sizes, strict=True):
+        place = place * n + i
+    return place
+
+
 def per_axis(name: str, value: PerAxis, axes: int, least: int) -> tuple[int, ...]:
     """One integer for each spatial axis, from one for all or one for each.
 

@@ -53,7 +53,6 @@ OWED: frozenset[str] = frozenset(
     {
         "activation",
         "cache",
-        "convolution",
         "dropout",
         "embedding",
         "linear",
