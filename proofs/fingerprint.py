@@ -17,11 +17,13 @@ from importlib import metadata
 from pathlib import Path
 
 import assay
+from assay.proofs import coqc
 
 ROOT = Path(assay.__file__ or "").parent
 MACHINERY = "assay.proofs.settling"
 SOFTWARE = ("z3-solver", "cvc5", "bitwuzla", "sympy", "python-flint", "numpy")
-DATA = {"assay.proofs.kernel": "coq"}
+KERNEL = "assay.proofs.kernel"
+DATA = {KERNEL: "coq"}
 """Modules that read more than Python sources, and the folder beside them that they read."""
 
 
@@ -33,8 +35,10 @@ def fingerprint(theorem: str) -> str:
     >>> len(fingerprint("assay.proofs.theorems.masks"))
     16
     """
-    digest = hashlib.sha256("\n".join(versions()).encode())
-    for path in sorted(sources(theorem) | sources(MACHINERY)):
+    files = sources(theorem) | sources(MACHINERY)
+    coq = (f"coq {coqc.version()}",) if _file(KERNEL) in files else ()
+    digest = hashlib.sha256("\n".join((*versions(), *coq)).encode())
+    for path in sorted(files):
         digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0")
         digest.update(_digest(path))
     return digest.hexdigest()[:16]

@@ -36,6 +36,12 @@ def test_the_machinery_counts() -> None:
     assert "proofs/crossing.py" in names(module.MACHINERY), "imported within a function"
 
 
+def test_what_coq_reads_counts_for_its_theorems_alone() -> None:
+    kernel = names("assay.proofs.theorems.kernel_checked")
+    assert "proofs/coq/Softmax.v" in kernel
+    assert "proofs/coq/Softmax.v" not in names(MASKS) | names(module.MACHINERY)
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("copy") / "assay"
@@ -72,6 +78,20 @@ def test_a_change_counts_where_it_takes_part(copy: Path, file: str, counts: bool
         assert (taken(copy) != before) is counts
     finally:
         path.write_text(text)
+
+
+def test_the_version_of_coq_counts_for_its_theorems_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    theorems = (MASKS, "assay.proofs.theorems.kernel_checked")
+    before = [fingerprint(name) for name in theorems]
+    fingerprint.cache_clear()
+    monkeypatch.setattr("assay.proofs.coqc.version", lambda: "0")
+    try:
+        assert [fingerprint(name) == b for name, b in zip(theorems, before, strict=True)] == [
+            True,
+            False,
+        ]
+    finally:
+        fingerprint.cache_clear()
 
 
 def test_versions_count(monkeypatch: pytest.MonkeyPatch) -> None:

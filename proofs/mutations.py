@@ -1,0 +1,308 @@
+"""One-line mutations of the spec: what could be wrong in it, and the claims that would then be
+false.
+
+``sensitivity`` applies each to a copy of the package and asks whether the proofs alone notice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One edit of one file of the spec.
+
+    file    below ``spec/``
+    old     occurs exactly once in it
+    claims  those with proofs that the edit makes false; empty: none does, and ``why`` says why not
+    why     also given where the proofs are known to miss a false claim
+    """
+
+    file: str
+    old: str
+    new: str
+    claims: tuple[str, ...] = ()
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.old} -> {self.new or 'nothing'}"
+
+
+TESTS = "a claim about implementations only: properties judge it"
+SHIFT = "equal over the reals, where any shift will do; no claim speaks of the tiled form's range"
+
+SOFTMAX: tuple[Mutation, ...] = (
+    Mutation(
+        "softmax.py",
+        "top = row_max(scores, allowed)",
+        "top = row_max(scores, _everywhere(scores))",
+        ("softmax.one_visible", "softmax.blocked_zero"),
+    ),
+    Mutation(
+        "softmax.py",
+        "exp(select(allowed, scores, top) - top), 0)",
+        "exp(select(allowed, scores, top)), 0)",
+        ("softmax.row_sum",),
+    ),
+    Mutation(
+        "softmax.py",
+        "exp(select(allowed, scores, top) - top), 0)",
+        "exp(select(allowed, scores, top) - top), 1)",
+        ("softmax.blocked_zero",),
+    ),
+    Mutation(
+        "softmax.py",
+        "exp(select(allowed, scores, top) - top), 0)",
+        "exp(scores - top), 0)",
+        ("softmax.blocked_zero",),
+        "equal where exp of any number is a number; only an exception flag would tell",
+    ),
+    Mutation("softmax.py", "mass, 1)", "mass + 1, 1)", ("softmax.row_sum",)),
+    Mutation("softmax.py", "mass, 1)", "mass, 0)", ("attention.empty_row",)),
+    Mutation(
+        "softmax.py",
+        "mass = total(weights)",
+        "mass = total(weights * weights)",
+        ("softmax.row_sum",),
+    ),
+    Mutation(
+        "softmax.py",
+        "weights * (cotangent - total(cotangent * weights))",
+        "weights * cotangent - total(cotangent * weights)",
+        ("softmax.grad_blocked_zero",),
+    ),
+    Mutation(
+        "softmax.py",
+        "weights * (seen - total(seen * weights)), 0)",
+        "weights * (seen + total(seen * weights)), 0)",
+        ("softmax.vjp_refines", "softmax.grad_sums_zero"),
+    ),
+    Mutation(
+        "softmax.py",
+        "weights * (seen - total(seen * weights)), 0)",
+        "weights * (seen - total(seen)), 0)",
+        ("softmax.vjp_refines", "softmax.grad_sums_zero"),
+    ),
+    Mutation(
+        "softmax.py",
+        "return select(allowed, weights * (seen - total(seen * weights)), 0)",
+        "return weights * (seen - total(seen * weights))",
+        ("softmax.grad_blocked_zero",),
+    ),
+    Mutation(
+        "softmax.py",
+        "seen = select(allowed, cotangent, 0)",
+        "seen = cotangent",
+        ("softmax.grad_blocked_zero", "attention.grad_blocked_zero"),
+        "the entry itself stays masked; the NaN that reaches its row through a blocked cotangent "
+        "is left to properties",
+    ),
+    Mutation(
+        "softmax.py", "scores, scores - penalty", "scores, -penalty", ("softmax.penalty_leaks",)
+    ),
+    Mutation("softmax.py", "scores, sentinel", "scores, 0 * sentinel", (), "no claim speaks of it"),
+)
+
+MASKS: tuple[Mutation, ...] = (
+    Mutation(
+        "masks.py",
+        "return j <= offset + i",
+        "return j < offset + i",
+        ("attention.offset",),
+    ),
+    Mutation("masks.py", "return j <= offset + i", "return j <= i", ("attention.offset",)),
+    Mutation("masks.py", "return j <= offset + i", "return j >= i", ("attention.future_zero",)),
+    Mutation(
+        "masks.py",
+        "return offset + i - left <= j",
+        "return offset + i - left < j",
+        ("attention.offset",),
+    ),
+    Mutation(
+        "masks.py", "<= j, j <= offset + i + right", "<= j, j <= i + right", ("attention.offset",)
+    ),
+    Mutation(
+        "masks.py", "return keys - queries", "return queries - keys", ("attention.alignment",)
+    ),
+    Mutation("masks.py", "return ~causal_mask", "return causal_mask", ("attention.offset",)),
+    Mutation(
+        "masks.py",
+        "queries + keys + abs(offset) if right",
+        "queries if right",
+        ("attention.offset",),
+    ),
+    Mutation(
+        "masks.py",
+        "result = result & mask",
+        "result = result | mask",
+        ("attention.future_zero",),
+        "proofs give each rule alone; properties draw masks, causal rules and windows together",
+    ),
+    Mutation("masks.py", "np.arange(keys) < ", "np.arange(keys) <= ", (), TESTS),
+)
+
+ATTENTION: tuple[Mutation, ...] = (
+    Mutation("attention.py", "1.0 / math.sqrt(width)", "1.0 / width", ("attention.scale",)),
+    Mutation(
+        "attention.py",
+        "return h // (heads // kv_heads)",
+        "return h % kv_heads",
+        ("attention.gqa_map",),
+    ),
+    Mutation(
+        "attention.py",
+        "-1, -2)) * factor\n    bias",
+        "-1, -2))\n    bias",
+        ("attention.scale",),
+    ),
+    Mutation(
+        "attention.py",
+        "return contract(weights, allowed, expand_kv(v, q.shape[1]))",
+        "return contract(weights, np.ones_like(allowed), expand_kv(v, q.shape[1]))",
+        ("attention.blocked_independent",),
+    ),
+    Mutation(
+        "attention.py",
+        "return contract(weights, allowed, expand_kv(v, q.shape[1]))",
+        "return contract(weights * weights, allowed, expand_kv(v, q.shape[1]))",
+        ("attention.convex",),
+    ),
+    Mutation(
+        "attention.py",
+        "across, cotangent)",
+        "across, cotangent) * factor",
+        ("attention.value_mass", "attention.vjp_refines"),
+    ),
+    Mutation(
+        "attention.py",
+        "expand_kv(k, heads)) * factor",
+        "expand_kv(k, heads))",
+        ("attention.vjp_refines",),
+    ),
+    Mutation("attention.py", "across, q) * factor", "across, q)", ("attention.vjp_refines",)),
+    Mutation(
+        "attention.py",
+        "ds = softmax_backward(weights, da, allowed)",
+        "ds = weights * da",
+        ("attention.vjp_refines",),
+    ),
+    Mutation("attention.py", ".sum(axis=2)", "[:, :, 0]", ("attention.vjp_refines",)),
+    Mutation(
+        "attention.py",
+        "causal_mask(queries, keys, offset) if causal",
+        "causal_mask(queries, keys) if causal",
+        ("attention.offset",),
+    ),
+    Mutation(
+        "attention.py",
+        "window_mask(queries, keys, offset, *window)",
+        "window_mask(queries, keys, 0, *window)",
+        ("attention.offset",),
+        "the window's own function is proved; that attention hands it the offset is left to "
+        "properties",
+    ),
+    Mutation(
+        "attention.py",
+        "else scores + bias",
+        "else scores - bias",
+        (),
+        "additive masks: no claim with a proof speaks of them",
+    ),
+    Mutation("attention.py", "~np.isneginf(mask)", "~np.isposinf(mask)", (), TESTS),
+)
+
+ONLINE: tuple[Mutation, ...] = (
+    Mutation(
+        "online.py", "rescale * state.mass + total", "state.mass + total", ("softmax.online",)
+    ),
+    Mutation(
+        "online.py",
+        "acc = rescale * state.acc + added",
+        "acc = state.acc + added",
+        ("softmax.online", "attention.flash_equals_direct"),
+    ),
+    Mutation("online.py", "state.seen | some)", "some)", ("softmax.online",)),
+    Mutation(
+        "online.py",
+        "rescale = select(state.seen, exp(select(state.seen, state.top, top) - top), 0)",
+        "rescale = select(state.seen, exp(top - select(state.seen, state.top, top)), 0)",
+        ("softmax.online",),
+    ),
+    Mutation(
+        "online.py", "left * a.mass + right * b.mass", "left * a.mass + b.mass", ("softmax.online",)
+    ),
+    Mutation(
+        "online.py",
+        "left * a.acc + right * b.acc",
+        "right * a.acc + left * b.acc",
+        ("softmax.online",),
+    ),
+    Mutation("online.py", "a.seen | b.seen", "a.seen & b.seen", ("softmax.online",)),
+    Mutation(
+        "online.py",
+        "return state.acc / select(state.seen, state.mass, 1)",
+        "return state.acc",
+        ("softmax.online",),
+    ),
+    Mutation(
+        "online.py",
+        "range(0, scores.shape[-1], block)",
+        "range(0, scores.shape[-1] - block + 1, block)",
+        ("softmax.online", "attention.flash_equals_direct"),
+    ),
+    Mutation("online.py", "return select(a_seen, both, b_top)", "return both", (), SHIFT),
+    Mutation("online.py", "if block < 1:", "if block < 0:", (), "no claim speaks of bad arguments"),
+)
+
+HELPERS: tuple[Mutation, ...] = (
+    Mutation(
+        "contraction.py",
+        "total_over(select(allowed[..., None], products, 0), x)",
+        "total_over(products, x)",
+        ("attention.blocked_independent", "attention.grad_blocked_zero"),
+    ),
+    Mutation(
+        "contraction.py", "np.where(allowed[..., None], products, 0).sum", "products.sum", (), TESTS
+    ),
+    Mutation(
+        "contraction.py",
+        "np.matmul(np.where(allowed, weights, 0), x)",
+        "np.matmul(weights, x)",
+        (),
+        "equal: weights at blocked places are 0 already, and these are finite",
+    ),
+    Mutation(
+        "scalars.py",
+        "(yes if condition else no)",
+        "(no if condition else yes)",
+        ("softmax.blocked_zero",),
+    ),
+    Mutation("scalars.py", "bitwise_or.reduce", "bitwise_and.reduce", ("softmax.row_sum",)),
+    Mutation(
+        "scalars.py",
+        "select(_as_object(seen), maximum(top, s), s)",
+        "select(_as_object(seen), top, s)",
+        ("softmax.row_sum",),
+    ),
+    Mutation(
+        "scalars.py",
+        "parts = [x[..., j : j + 1] for j in range(x.shape[-1])]",
+        "parts = [x[..., j : j + 1] for j in range(max(1, x.shape[-1] - 1))]",
+        ("softmax.row_sum",),
+    ),
+    Mutation(
+        "softmax_bounds.py",
+        "exponent = (u + arithmetic.u_mid) * shifted",
+        "exponent = 0.0 * shifted",
+        ("softmax.refines",),
+    ),
+    Mutation(
+        "softmax_bounds.py",
+        "stored = arithmetic.u_store * (weights + error) + arithmetic.tau_store",
+        "stored = 0.0 * weights",
+        ("softmax.refines",),
+    ),
+)
+
+MUTATIONS: tuple[Mutation, ...] = (*SOFTMAX, *MASKS, *ATTENTION, *ONLINE, *HELPERS)
