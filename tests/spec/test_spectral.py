@@ -314,6 +314,7 @@ def test_block_gradient_flows_through_all_three_parts() -> None:
         ({"skip": np.ones((3, 2))}, {}, r"skip and bias have shapes \(3, 2\)"),
         ({}, {"activation": "softmax"}, "activation='softmax' is not known; valid: .*relu"),
         ({}, {"half": True, "modes": 3}, "modes=3 must be None with half=True"),
+        ({"x": np.ones((1, 4, 4, 3))}, {"half": True}, "one axis is transformed"),
         ({}, {"half": True}, "re has 16 bins; a grid of 16 points has 9"),
     ],
 )
