@@ -146,3 +146,11 @@ def test_shapes_that_do_not_fit_are_named() -> None:
         causal_conv1d(x, weight, np.ones(3))
     with pytest.raises(ValueError, match=r"history \(2, 3, 4\) must be \(2, 2, 4\)"):
         causal_conv1d(x, weight, None, x)
+
+
+def test_a_history_that_nothing_reads_has_a_cotangent_of_zeros() -> None:
+    rng = np.random.default_rng(2)
+    x, weight, flow = rng.normal(size=(1, 4, 2)), rng.normal(size=(3, 2)), np.ones((1, 4, 2))
+    short = causal_conv1d_backward(x, weight, None, None, flow)
+    long = causal_conv1d_backward(x, weight, None, None, flow, np.zeros((1, 2, 2)))
+    assert all((a == b).all() for a, b in zip(short, long, strict=True))

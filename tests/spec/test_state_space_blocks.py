@@ -26,7 +26,7 @@ from assay.spec.scans.block import (
     mamba_layer_backward,
     selective_block,
 )
-from assay.spec.scans.compact import compact_ssm
+from assay.spec.scans.compact import compact_ssm, compact_ssm_backward
 from assay.spec.scans.diagonal import diagonal_ssm
 from assay.spec.scans.runner import run
 from tests.spec.agreement import (
@@ -376,3 +376,20 @@ def test_shapes_that_do_not_fit_are_named() -> None:
         compact_ssm(**{**case, "c": case["c"][:1]})
     with pytest.raises(ValueError, match="x must have 3 axes"):
         compact_ssm(**{**case, "x": case["x"][0]})
+
+
+@pytest.mark.parametrize("dtype", LOW)
+def test_projections_side_by_side_stay_within_the_bound_of_gradients(dtype: str) -> None:
+    """The gradient into x is one sum over the columns of both, from either end."""
+    case, entry = rounded(small("compact_ssm"), LOW[dtype]), op("compact_ssm")
+    flow = {n: np.ones(x.shape) for n, x in entry.forward(widened(case), {}).items()}
+    want = entry.backward(widened(case), widened(flow), {})["x"]
+    given: dict[str, Any] = {**case, "cotangent": rounded(flow, LOW[dtype])["out"]}
+    last = rounded(flow, LOW[dtype])["state"]
+    wide = rounded(case, np.float64)
+    bound = entry.backward_bound(wide, flow, {}, arithmetic_of(dtype))["x"]
+    reverse = {n: given[n][..., ::-1] for n in ("a", "b", "c", "d", "in_proj", "gate_proj", "h0")}
+    reverse["out_proj"] = given["out_proj"][::-1]
+    for order in ({}, reverse):
+        grads = compact_ssm_backward(**{**given, **order}, state_cotangent=last)
+        assert excess(grads.x.astype(LOW[dtype]), want, bound) <= 1
