@@ -24,6 +24,7 @@ from assay.proofs.theorems import (
     softmax_penalty,
     softmax_reals,
     softmax_tangent,
+    spectral_bands,
     windows,
 )
 from assay.spec.claims import CLAIMS
@@ -33,7 +34,7 @@ _MODULES = (
     softmax_penalty, softmax_online,
     attention_exact, attention_reals, attention_keys, attention_gradient, attention_flash, masks,
     enclosures,
-    windows,
+    windows, spectral_bands,
     kernel_softmax, kernel_attention, kernel_cache, kernel_sequences,
 )  # fmt: skip
 _ORDER = {claim.id: place for place, claim in enumerate(CLAIMS)}

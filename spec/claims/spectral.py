@@ -34,6 +34,14 @@ SPECTRAL: tuple[Claim, ...] = (
         r"|\{k < n : k < m \lor n - m \le k\}| = \min(2 m, n)",
         "PT",
     ),
+    _half(
+        "half_bins",
+        "shape",
+        "A real signal of n points has n // 2 + 1 bins: bins k and n - k say the same.",
+        r"X_{n - k} = \overline{X_k} \Rightarrow"
+        r" |\{\{k, n - k\} : k < n\}| = \lfloor n / 2 \rfloor + 1",
+        "P",
+    ),
     _banded(
         "dead_bins_zero_grad",
         "derivative",

@@ -60,7 +60,6 @@ OWED: frozenset[str] = frozenset(
         "model",
         "norm",
         "scan",
-        "spectral",
     }
 )
 """Families whose obligations are still to be written: the report shows their claims as open."""
