@@ -158,3 +158,20 @@ def test_a_gate_whose_exponential_overflows_may_come_out_shut(name: str) -> None
     assert (np.abs(kept) > 4e-5).all()
     assert (bound >= np.abs(kept)).all()
     assert (op(name).bound(inputs, {}, FLOAT32)[last] < 1e-2 * np.abs(kept)).all()
+
+
+@each
+def test_errors_of_inputs_and_weights_are_carried_through_all_steps(name: str) -> None:
+    inputs, off = usual(name, 2, 7, 4, seed=5), 2.0**-10
+    arrays = {n: Inexact(x, off, FLOAT32) for n, x in inputs.items()}
+    want = op(name).forward(inputs, {})
+    found = op(name).forward(arrays, {})  # type: ignore[arg-type]
+    cotangents = {n: np.zeros(x.shape) for n, x in want.items()}
+    cotangents["out"][0, -1, 0] = 1.0
+    slopes = op(name).backward(inputs, cotangents, {})
+    spoilt = {n: x + off * np.sign(slopes[n]) for n, x in inputs.items()}
+    shifted = op(name).forward(spoilt, {})
+    for n, value in want.items():
+        assert (np.abs(shifted[n] - value) <= found[n].error).all()  # type: ignore[attr-defined]
+    worst = float(shifted["out"][0, -1, 0] - want["out"][0, -1, 0])
+    assert worst > 0.05 * float(found["out"].error[0, -1, 0])  # type: ignore[attr-defined]

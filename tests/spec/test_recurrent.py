@@ -18,7 +18,13 @@ from assay.spec.recurrent.gru import CONVEX, LEANING, gru, gru_backward
 from assay.spec.recurrent.lengths import reversed_rows
 from assay.spec.recurrent.lstm import lstm, lstm_backward
 from assay.spec.recurrent.rnn import rnn, rnn_backward
-from tests.spec.agreement import assert_encloses, assert_notices, assert_rounded_within_bounds
+from tests.spec.agreement import (
+    assert_encloses,
+    assert_notices,
+    assert_rounded_within_bounds,
+    rounded,
+    widened,
+)
 from tests.spec.recurrent_cases import Case, cases, filled
 
 LAYERS: dict[str, Callable[..., Any]] = {"rnn": rnn, "lstm": lstm, "gru": gru}
@@ -263,6 +269,30 @@ def test_bound_of_a_gru_covers_both_forms_of_the_blend(reset_after: bool) -> Non
     for blend in (CONVEX, LEANING):
         got = LAYERS["gru"](**inputs, **attributes, blend=blend)
         assert (np.abs(got.outputs - want["out"]) <= bound["out"]).all()
+
+
+@pytest.mark.parametrize("reset_after", [False, True])
+def test_bound_of_gradients_covers_every_form_of_a_gru(reset_after: bool) -> None:
+    inputs = {n: x.astype(np.float32) for n, x in filled("gru", 2, 5, 3, 4).items()}
+    shapes = {"out": (2, 5, 4), "h": (2, 4)}
+    # A cotangent that is much larger than what flows back shows where it is added.
+    cotangents = {n: np.full(shape, 1e4, dtype=np.float32) for n, shape in shapes.items()}
+    x, g = (rounded(a, np.float64) for a in (inputs, cotangents))
+    attributes = {"reset_after": reset_after}
+    bound = op("gru").backward_bound(x, g, attributes, Arithmetic(exp_ulps=4.0))
+    want = op("gru").backward(widened(inputs), widened(cotangents), attributes)
+    backward: Callable[..., Any] = gru_backward
+    for blend in (CONVEX, LEANING):
+        for join in (added, added_within):
+            got = backward(
+                **inputs,
+                cotangent=cotangents["out"],
+                h_cotangent=cotangents["h"],
+                blend=blend,
+                join=join,
+                **attributes,
+            )._asdict()
+            assert all((np.abs(got[n] - want[n]) <= bound[n]).all() for n in want)
 
 
 def test_pieces_without_functions_are_exact_on_fractions() -> None:
