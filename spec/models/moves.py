@@ -179,7 +179,7 @@ def spectrum(re: str, im: str, theirs: str, grid: tuple[int, ...]) -> Move:
     def there(x: Arrays) -> Arrays:
         # Not re + 1j im: that product would make NaN of an infinite part.
         joined = np.empty(x[0].shape, dtype=np.result_type(x[0].dtype, np.complex64))
-        joined.real, joined.imag = x
+        np.real(joined)[...], np.imag(joined)[...] = x
         return (np.moveaxis(joined, 0, -1).reshape(*joined.shape[1:], *grid),)
 
     def back(x: Arrays) -> Arrays:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -151,3 +152,13 @@ def test_joined_layers_equal_worked_examples() -> None:
     flat = np.array(entry["flat"], dtype=float).reshape(1, entry["length"], -1)
     assert split_heads(flat, entry["heads"]).ravel().tolist() == entry["expected"]
     assert all(len(e["origin"]) > 20 for e in GOLDEN)
+
+
+def test_an_unknown_activation_and_heads_that_do_not_divide_are_refused_with_what_is_valid() -> (
+    None
+):
+    with pytest.raises(ValueError, match=r"activation='swish' does not exist; valid: gelu, "):
+        activation_layer("swish")
+    for heads in (0, 3):
+        with pytest.raises(ValueError, match=f"heads={heads} does not divide width=4"):
+            split_heads(np.zeros((1, 2, 4)), heads)

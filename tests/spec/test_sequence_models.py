@@ -1,9 +1,8 @@
-"""Recurrent and state-space models against torch: outputs, all gradients, streaming, state."""
+"""Recurrent and state-space models: streaming, prefixes, exchange of state, one optimizer step."""
 
 from __future__ import annotations
 
-from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,13 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from assay.spec.models import lstm_lm, lstm_regression, mamba_lm, rnn_lm
 from assay.spec.models.exchange import TABLES
 from assay.spec.models.layout import expand
-from assay.spec.models.networks import lstm_lm as lstm_lm_network
-from assay.spec.models.networks import lstm_regression as lstm_regression_network
-from assay.spec.models.networks import mamba_lm as mamba_lm_network
-from assay.spec.models.networks import rnn_lm as rnn_lm_network
 from assay.spec.models.networks.catalogue import NETWORKS
 from assay.spec.models.networks.stream import one_hot
 from tests.spec.model_agreement import (
@@ -28,92 +22,7 @@ from tests.spec.model_agreement import (
     assert_state_round_trips,
     draw_params,
 )
-from tests.spec.torch_models.networks import Mamba, Recurrent
-
-
-class Model(NamedTuple):
-    """A model, its network, and how a configuration and a torch module of it are made."""
-
-    name: str
-    layout: Any
-    network: ModuleType
-    config: Any
-    module: Any
-
-
-def _symbols(config: Any) -> tuple[int, int]:
-    return config.vocabulary, config.vocabulary
-
-
-MODELS: dict[str, Model] = {
-    "rnn_lm": Model(
-        "rnn_lm",
-        rnn_lm.layout,
-        rnn_lm_network,
-        rnn_lm.RNNLanguageModelConfig,
-        lambda c: Recurrent("rnn", c.vocabulary, c.hidden, c.vocabulary, c.layers),
-    ),
-    "lstm_lm": Model(
-        "lstm_lm",
-        lstm_lm.layout,
-        lstm_lm_network,
-        lstm_lm.LSTMLanguageModelConfig,
-        lambda c: Recurrent("lstm", c.vocabulary, c.hidden, c.vocabulary, c.layers),
-    ),
-    "lstm_regression": Model(
-        "lstm_regression",
-        lstm_regression.layout,
-        lstm_regression_network,
-        lstm_regression.LSTMRegressionConfig,
-        lambda c: Recurrent("lstm", c.inputs, c.hidden, c.outputs, c.layers),
-    ),
-    "mamba_lm": Model(
-        "mamba_lm", mamba_lm.layout, mamba_lm_network, mamba_lm.MambaLanguageModelConfig, Mamba
-    ),
-}
-EVERY = pytest.mark.parametrize("name", sorted(MODELS))
-UNHELD = ("bias_hh_l0", "bias_hh_l1", "bias_hh_l2")
-
-
-def configuration(name: str, seed: int, layers: int = 2) -> Any:
-    rng = np.random.default_rng(seed)
-    sizes = {"hidden": int(rng.integers(1, 4)), "layers": 1 + (seed % 3 == 0) * (layers - 1)}
-    sizes["context"] = 4
-    if name == "lstm_regression":
-        sizes |= {"inputs": int(rng.integers(1, 4)), "outputs": int(rng.integers(1, 4))}
-    else:
-        sizes["vocabulary"] = int(rng.integers(1, 5))
-    if name == "mamba_lm":
-        sizes |= {
-            "expansion": int(rng.integers(1, 3)),
-            "states": int(rng.integers(1, 4)),
-            "taps": int(rng.integers(1, 5)),
-        }
-    return MODELS[name].config(**sizes)
-
-
-def draw_inputs(config: Any, seed: int, steps: int, batch: int = 2) -> np.ndarray:
-    """One-hot symbols for language models in half of the cases; any vectors otherwise."""
-    rng = np.random.default_rng(seed)
-    if hasattr(config, "vocabulary") and seed % 2:
-        return one_hot(rng.integers(0, config.vocabulary, (batch, steps)), config.vocabulary)
-    width = config.vocabulary if hasattr(config, "vocabulary") else config.inputs
-    return rng.normal(size=(batch, steps, width))
-
-
-@EVERY
-@given(
-    seed=st.integers(0, 9999),
-    steps=st.integers(1, 4),
-    dtype=st.sampled_from(["float64", "float32"]),
-)
-@settings(max_examples=200)
-def test_outputs_and_gradients_equal_torchs(name: str, seed: int, steps: int, dtype: str) -> None:
-    model, config = MODELS[name], configuration(name, seed)
-    assert_model_agrees(
-        name, model.network, config, draw_inputs(config, seed, steps), model.module(config),
-        seed=seed, dtype=dtype, scale=0.3 if dtype == "float64" else 0.2, unheld=UNHELD,
-    )  # fmt: skip
+from tests.spec.sequence_models import EVERY, MODELS, UNHELD, configuration, draw_inputs
 
 
 @EVERY
