@@ -41,8 +41,9 @@ def recurrence(a: Array, v: Array, start: Array) -> Array:
     [1.0, 1.5, 1.75]
     """
     # An array that is more than its floats (see ``inexact``) knows how a scan may be arranged.
-    if hasattr(v, "recurrence"):
-        return v.recurrence(a, start)
+    own = getattr(v, "recurrence", None)
+    if own is not None:
+        return own(a, start)
     states, _ = run(_step, start, [AffineMap(*f) for f in zip(a, v, strict=True)])
     return _stacked(states, v)
 
@@ -53,8 +54,9 @@ def decay(z: Array, v: Array, start: Array) -> Array:
     >>> decay(np.zeros(3), np.ones(3), np.array(0.0)).tolist()
     [1.0, 2.0, 3.0]
     """
-    if hasattr(v, "decay"):
-        return v.decay(z, start)
+    own = getattr(v, "decay", None)
+    if own is not None:
+        return own(z, start)
     return recurrence(exp(-z), v, start)
 
 
@@ -142,8 +144,9 @@ def into_factors(
     """
     earlier = before(start, states)
     # A gradient through a tree has other partial sums than this product of two.
-    if hasattr(v, "into_factors"):
-        return v.into_factors(a, start, read, earlier, slopes)
+    own = getattr(v, "into_factors", None)
+    if own is not None:
+        return own(a, start, read, earlier, slopes)
     return slopes * earlier
 
 

@@ -88,7 +88,7 @@ def test_gradients_into_factors_are_products_and_their_error_is_at_least_that() 
     read = v.of(np.flip(v.value, axis=0))
     states, slopes = recurrence(a, v, start), reverse(a, read)
     got: Any = into_factors(a, v, start, read, states, slopes)
-    earlier = np.concatenate([start[None], states])[:-1]
+    earlier: Any = np.concatenate([start[None], states])[:-1]
     assert (got.value == (slopes * earlier).value).all()
     assert (got.error >= (slopes * earlier).error).all()
 

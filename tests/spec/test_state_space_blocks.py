@@ -343,8 +343,8 @@ def test_layer_and_all_its_gradients_agree_with_torch() -> None:
         given = {n: v for n, v in tensors.items() if n != "log_a"}
         results = torch_block({**given, "a": tensors["log_a"].exp()}, {})
         flow = {n: np.cos(np.arange(v.numel()).reshape(v.shape)) for n, v in results.items()}
-        total = sum((v * torch.tensor(flow[n])).sum() for n, v in results.items())
-        found = torch.autograd.grad(total, list(tensors.values()))
+        terms = [(v * torch.tensor(flow[n])).sum() for n, v in results.items()]
+        found = torch.autograd.grad(torch.stack(terms).sum(), list(tensors.values()))
 
         def backward(g: Mapping[Any, Any]) -> dict[str, Any]:
             last = BlockState(g["state"], g["history"])
