@@ -42,7 +42,9 @@ class Carried:
         with np.errstate(all="ignore"):
             size = np.abs(array).astype(np.float64)
             short = (size < 2.0**8) & (np.floor(size * 256.0) == size * 256.0)
-            error = np.where(short | ~np.isfinite(size), 0.0, self.arithmetic.u_acc * size)
+            # Below the normal numbers it is rounded as an underflow is.
+            low = np.where(size < self.smallest, self.arithmetic.tau_acc, 0.0)
+            error = np.where(short | ~np.isfinite(size), 0.0, self.arithmetic.u_acc * size + low)
         return self.of(array, error)
 
     def moved(self, move: Callable[[Array], Array]) -> Self:
@@ -61,6 +63,12 @@ class Carried:
         return min(FORMATS[name].max for name in formats)
 
     @property
+    def smallest(self) -> float:
+        """Below this a result is subnormal."""
+        formats = (self.arithmetic.accumulate, self.arithmetic.intermediate)
+        return max(FORMATS[name].tiny for name in formats)
+
+    @property
     def reach(self) -> Array:
         """Largest magnitude that a computed value may have."""
         return np.abs(self.value).astype(np.float64) + self.error
@@ -70,16 +78,16 @@ class Carried:
         """Where there is no error."""
         return self.error == 0
 
-    def computed(self, value: Array, inherited: Array, own: Array | float, *, tau: bool) -> Self:
+    def computed(
+        self, value: Array, inherited: Array, own: Array | float, *, tau: Array | bool
+    ) -> Self:
         """The result of one operation: ``own`` roundings relative to its largest magnitude.
 
-        tau  the operation may underflow
+        tau  where the operation may underflow, also below the smallest number of this float64
         """
         inherited = np.where(np.isnan(inherited), np.inf, inherited)
         size = np.abs(value).astype(np.float64) + inherited
-        error = inherited + own * size
-        if tau:
-            error = error + np.where(size > 0, self.arithmetic.tau_acc, 0.0)
+        error = inherited + own * size + np.where(tau, self.arithmetic.tau_acc, 0.0)
         overflows = (size + error >= self.largest) & ~np.isinf(value)
         return self.of(value, np.where(overflows, np.inf, error))
 

@@ -45,7 +45,8 @@ def multiply(x: Carried | Array, y: Carried | Array) -> Carried:
     inherited = times(np.abs(x.value), y.error) + times(np.abs(y.value), x.error)
     inherited = inherited + times(x.error, y.error)
     one = (np.abs(x.value) == 1) & x.exact | (np.abs(y.value) == 1) & y.exact
-    result = x.computed(x.value * y.value, inherited, x.unit, tau=True)
+    zero = (x.value == 0) & x.exact | (y.value == 0) & y.exact
+    result = x.computed(x.value * y.value, inherited, x.unit, tau=~zero)
     return x.of(result.value, np.where(one, inherited, result.error))
 
 
@@ -55,14 +56,15 @@ def divide(x: Carried, y: Carried) -> Carried:
     least = np.abs(y.value) - y.error
     inherited = (x.error + times(np.abs(value), y.error)) / np.where(least > 0, least, np.nan)
     nothing = (x.value == 0) & x.exact & (least > 0) | (y.value == 0) & y.exact
-    return x.computed(value, np.where(nothing, 0.0, inherited), 2.0 * x.unit, tau=True)
+    return x.computed(value, np.where(nothing, 0.0, inherited), 2.0 * x.unit, tau=~nothing)
 
 
 def smooth(x: Carried, function: Callable[[Array], Array], inherited: Array) -> Carried:
     """f(x) for an f that is evaluated to eta, like the exponential."""
     value = function(x.value)
     own = np.where(value == 0, 0.0, x.arithmetic.eta + x.arithmetic.u_mid)
-    return x.computed(value, np.where(x.exact, 0.0, inherited), own, tau=True)
+    inherited = np.where(x.exact, 0.0, inherited)
+    return x.computed(value, inherited, own, tau=~((value == 0) & x.exact))
 
 
 def exp(x: Carried) -> Carried:
@@ -73,7 +75,8 @@ def exp(x: Carried) -> Carried:
     shift = x.error + (2.0 * x.arithmetic.u_acc * np.abs(x.value) if x.arithmetic.exp2 else 0.0)
     value = np.exp(x.value)
     inherited = np.where(np.isneginf(x.value), 0.0, value * np.expm1(shift))
-    return x.computed(value, inherited, x.arithmetic.eta + x.arithmetic.u_mid, tau=True)
+    own = x.arithmetic.eta + x.arithmetic.u_mid
+    return x.computed(value, inherited, own, tau=~np.isneginf(x.value))
 
 
 def expm1(x: Carried) -> Carried:

@@ -123,6 +123,15 @@ def test_logits_far_apart_give_their_differences() -> None:
         flint.ctx.prec = before
 
 
+def test_a_probability_that_underflows_has_a_gradient_within_the_bounds() -> None:
+    inputs = {"logits": np.array([[0.0, -760.0, -744.0]]), "targets": np.array([1])}
+    for dtype in ("float32", "float64"):
+        assert_agrees_with_torch("cross_entropy", inputs, {}, by_torch, dtype)
+        assert_agrees_with_torch(
+            "log_softmax", {"x": inputs["logits"]}, {}, by_torch_log_softmax, dtype
+        )
+
+
 def test_uniform_logits_give_the_logarithm_of_the_vocabulary() -> None:
     """ln 65 = 4.174387269895637, ln 10 = 2.302585092994046, ln 1000 = 6.907755278982137."""
     for size, wanted in (

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from assay.spec.arithmetic import Arithmetic
+from assay.spec.inexact import Inexact
 from assay.spec.layers.norm_bounds import (
     mean_error,
     normalize_backward_bound,
@@ -163,3 +164,10 @@ def test_the_error_of_a_mean_is_0_for_one_entry_and_unknown_where_the_sum_overfl
     assert mean_error(np.array([[3.0]]), Arithmetic()).tolist() == [[0.0]]
     huge = mean_error(np.full((1, 4), 3e4), Arithmetic("float16", "float16", "float16"))
     assert np.isinf(huge).all()
+
+
+def test_an_eps_below_the_normal_numbers_of_half_precision_is_rounded_as_they_are() -> None:
+    half = Inexact(np.ones(1), 0.0, Arithmetic("float16", "float16", "float16"))
+    gap = abs(float(np.float16(EPS)) - EPS)
+    assert 2.0**-11 * EPS < gap <= half.like(EPS).error
+    assert half.like(0.5).error == half.like(2.0**-30 * 0).error == 0
