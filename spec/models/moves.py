@@ -184,6 +184,6 @@ def spectrum(re: str, im: str, theirs: str, grid: tuple[int, ...]) -> Move:
 
     def back(x: Arrays) -> Arrays:
         flat = np.moveaxis(x[0].reshape(*x[0].shape[:2], -1), -1, 0)
-        return flat.real, flat.imag
+        return np.real(flat), np.imag(flat)
 
     return Move((re, im), (theirs,), there, back)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,37 @@ def test_an_unknown_activation_and_heads_that_do_not_divide_are_refused_with_wha
     for heads in (0, 3):
         with pytest.raises(ValueError, match=f"heads={heads} does not divide width=4"):
             split_heads(np.zeros((1, 2, 4)), heads)
+
+
+def _fractions(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    exact = np.frompyfunc(Fraction, 1, 1)
+    return {n: np.asarray(exact(a), dtype=object).reshape(a.shape) for n, a in arrays.items()}
+
+
+@given(seed=st.integers(0, 999))
+@settings(max_examples=20)
+def test_networks_of_relu_run_exactly_on_fractions_and_floats_equal_them_where_nothing_is_rounded(
+    seed: int,
+) -> None:
+    # Whole numbers and a mean over a power of two: float64 holds every value on the way.
+    rng = np.random.default_rng(seed)
+    deep = MLPConfig(hidden=(3, 2), shortcut=True)
+    small = ResNetConfig(channels=1, spatial=(2, 2), hidden=2, classes=2)
+    for model, network, config, shape in (
+        (mlp, mlp_network, deep, (3, deep.inputs)),
+        (resnet, resnet_network, small, (2, 1, 2, 2)),
+    ):
+        names: Any = expand(model.layout(config))
+        params = {p.name: rng.integers(-3, 4, p.shape).astype(float) for p in names}
+        x = rng.integers(-4, 5, shape).astype(float)
+        y = network.forward(config, params, x)
+        g = rng.integers(-2, 3, y.shape).astype(float)
+        exact = _fractions({**params, "x": x, "g": g})
+        held = {n: exact[n] for n in params}
+        assert (network.forward(config, held, exact["x"]) == y).all()
+        want = network.backward(config, params, x, g)
+        got = network.backward(config, held, exact["x"], exact["g"])
+        assert set(got) == set(want)
+        for n, value in got.items():
+            assert value.dtype == object
+            assert (value == want[n]).all()
