@@ -17,6 +17,8 @@ from assay.proofs.theorems import (
     kernel_sequences,
     kernel_softmax,
     masks,
+    model_costs,
+    model_counts,
     softmax_exact,
     softmax_gradient,
     softmax_ieee,
@@ -35,6 +37,7 @@ _MODULES = (
     attention_exact, attention_reals, attention_keys, attention_gradient, attention_flash, masks,
     enclosures,
     windows, spectral_bands,
+    model_counts, model_costs,
     kernel_softmax, kernel_attention, kernel_cache, kernel_sequences,
 )  # fmt: skip
 _ORDER = {claim.id: place for place, claim in enumerate(CLAIMS)}

@@ -21,6 +21,7 @@ _SEQUENCE = ("char_gpt", "gpt", "rnn_lm", "lstm_lm", "lstm_regression", "mamba_l
 _model = family("model", models=_EVERY)
 _sequence = family("model", models=_SEQUENCE)
 _transformer = family("model", models=("char_gpt", "gpt"))
+_operator = family("model", models=("fno",))
 _residual = family("model", models=("resnet", "vit", "char_gpt", "gpt"))
 
 MODELS: tuple[Claim, ...] = (
@@ -109,7 +110,23 @@ MODELS: tuple[Claim, ...] = (
         "resource",
         "The key and value cache holds 2 L B T D numbers.",
         r"|\text{cache}| = 2 L B T D",
-        "T",
+        "PT",
+    ),
+    _transformer(
+        "growth",
+        "resource",
+        "Twice the sequence makes the cache twice and the score matrices four times as large; the"
+        " weights grow with the square of the width.",
+        r"s(2 T) = 4 s(T),\quad |\text{cache}|(2 T) = 2 |\text{cache}|(T),\quad N \sim 12 L D^2",
+        "P",
+    ),
+    _operator(
+        "transform_costs",
+        "resource",
+        "A transform axis by axis costs 4 N (2 (n_1 + ... + n_d) - n_1) operations, one by a single"
+        " matrix 4 N².",
+        r"F_{\text{dense}} = 4 N^2,\quad F_{\text{axes}} = 4 N (2 \textstyle\sum_a n_a - n_1)",
+        "P",
     ),
     _model(
         "one_step",
