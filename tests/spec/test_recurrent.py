@@ -295,13 +295,17 @@ def test_bound_of_gradients_covers_every_form_of_a_gru(reset_after: bool) -> Non
             assert all((np.abs(got[n] - want[n]) <= bound[n]).all() for n in want)
 
 
+def halves(*shape: int) -> np.ndarray:
+    """The fractions 0, 1/2, 1, ... in this shape."""
+    count = int(np.prod(shape))
+    return np.array([Fraction(n, 2) for n in range(count)], dtype=object).reshape(shape)
+
+
 def test_pieces_without_functions_are_exact_on_fractions() -> None:
-    half = np.frompyfunc(lambda n: Fraction(int(n), 2), 1, 1)
-    x, bias = half(np.arange(6).reshape(2, 3)), half(np.arange(4))
-    weight = half(np.arange(12).reshape(4, 3))
+    x, weight, bias = halves(2, 3), halves(4, 3), halves(4)
     assert (weighted(x, weight, bias) == (x[:, None] * weight).sum(axis=-1) + bias).all()
     assert (added(x, weight[:3], x) == added_within(x, weight[:3], x)).all()
-    assert outer_sum(x[None], x[None]).tolist() == x.T.dot(x).tolist()
+    assert (outer_sum(x[None], x[None]) == np.matmul(x.T, x)).all()
 
 
 @each
