@@ -76,8 +76,9 @@ RULES: dict[int, Callable[..., Any]] = {
     z3.Z3_OP_MUL: _fold_left(operator.mul),
     z3.Z3_OP_UMINUS: operator.neg,
     z3.Z3_OP_DIV: _divide,
-    z3.Z3_OP_IDIV: operator.floordiv,
-    z3.Z3_OP_MOD: operator.mod,
+    # SMT-LIB leaves division by 0 open: 0 is as good as any.
+    z3.Z3_OP_IDIV: lambda a, b: a // b if b else 0,
+    z3.Z3_OP_MOD: lambda a, b: a % b if b else 0,
     z3.Z3_OP_TO_REAL: to_arb,
     z3.Z3_OP_FPA_RM_NEAREST_TIES_TO_EVEN: lambda: None,
     z3.Z3_OP_FPA_ADD: lambda _, a, b: a + b,
@@ -104,6 +105,9 @@ NAMED: dict[str, Callable[..., Any]] = {
     "op div": _divide,
     "op neg": operator.neg,
     "op max": _maximum,
+    "op tanh": lambda x: to_arb(x).tanh(),
+    "op log1p": lambda x: to_arb(x).log1p(),
+    "op at most": _at_most,
 }
 
 

@@ -11,6 +11,7 @@ from assay.proofs.theorems import (
     attention_gradient,
     attention_keys,
     attention_reals,
+    configurations,
     enclosures,
     kernel_attention,
     kernel_cache,
@@ -37,7 +38,7 @@ _MODULES = (
     attention_exact, attention_reals, attention_keys, attention_gradient, attention_flash, masks,
     enclosures,
     windows, spectral_bands,
-    model_counts, model_costs,
+    configurations, model_counts, model_costs,
     kernel_softmax, kernel_attention, kernel_cache, kernel_sequences,
 )  # fmt: skip
 _ORDER = {claim.id: place for place, claim in enumerate(CLAIMS)}
