@@ -2,7 +2,7 @@
 
 The theorems stand in ``proofs/coq/``. Nothing is ever written there: each question is asked in a
 temporary folder that is gone afterwards. Compiled modules are kept for the processes of one run, in
-a folder of their own that goes with it.
+a folder that goes with it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ LIMIT = 120.0
 
 
 def _shared() -> Path:
-    """Where the worker processes of one run find what one of them compiled: the first process
-    chooses the name, all others inherit it, and the first one removes it.
+    """The folder of one run: the first process chooses its name, the worker processes inherit
+    it, and the first one removes it, also after a worker that was killed.
     """
     name = os.environ.get("ASSAY_COQ_OBJECTS")
     if name is None:
@@ -104,13 +104,13 @@ def assumptions(
     Raises Rejected for a proof that is not accepted, and Disagreement for the first agreement that
     does not hold.
     """
-    head = [
-        *_preamble(*needed(source(module)), module),
-        *(f"Print Assumptions {theorem}." for theorem in theorems),
-    ]
     lines = [
         f"Goal {check.term} = {literal(check.value)}. Proof. vm_compute. reflexivity. Qed."
         for check in checks
+    ]
+    head = [
+        *_preamble(*needed(source(module)), module, terms=" ".join(lines)),
+        *(f"Print Assumptions {theorem}." for theorem in theorems),
     ]
     try:
         said = _run("Check", "\n".join([*head, *lines]) + "\n", _objects(module))
@@ -122,13 +122,14 @@ def assumptions(
     return dict(zip(theorems, _axioms(said), strict=True))
 
 
-def _preamble(*modules: str) -> list[str]:
+def _preamble(*modules: str, terms: str) -> list[str]:
     """What terms need around them: literals are naturals unless they say otherwise."""
+    numbers = [name for mark, name in (("%Q", "QArith"), ("%Z", "ZArith")) if mark in terms]
     return [
-        "From Coq Require Import List QArith ZArith.",
+        f"From Coq Require Import {' '.join(['List', *numbers])}.",
         "Import ListNotations.",
         f"From Assay Require Import {' '.join(modules)}." if modules else "",
-        "Local Close Scope Q_scope.",
+        "Local Close Scope Q_scope." if "QArith" in numbers else "",
         "Local Open Scope nat_scope.",
     ]
 
@@ -154,21 +155,18 @@ def refute(module: str, mutation: Mutation) -> str:
             "once"
         )
     mutated = text.replace(mutation.old, mutation.new)
-    objects = _objects(*needed(text))
-    instance = f"({mutation.left}) <> ({mutation.right})"
-    counter = f"Goal {instance}. Proof. vm_compute. discriminate. Qed."
-    lines = [without_proofs(mutated), *_preamble(*needed(text)), counter]
+    counter = f"Goal ({mutation.left}) <> ({mutation.right}). Proof. vm_compute. discriminate. Qed."
+    # Within a module of its own, so that the text after it is read as it stands.
+    inside = ["Module Mutant.", *without_proofs(mutated).splitlines()]
+    inside += [*_preamble(*needed(text), terms=counter), counter, "End Mutant."]
     try:
-        _run(module, "\n".join(lines) + "\n", objects)
+        _run(module, "\n".join([*inside, mutated]) + "\n", _objects(*needed(text)))
     except Rejected as error:
-        if "discriminable" in error.message:
-            return ""
-        raise
-    try:
-        _run(module, mutated, objects)
-    except Rejected as error:
-        place = _place(mutated, error.line)
-        return f"{mutation.left} is not {mutation.right}, and coqc rejects the proof of {place}"
+        place = _place(mutated, error.line - len(inside))
+        if error.line > len(inside) and place and not error.message.startswith("Syntax error"):
+            return f"{mutation.left} is not {mutation.right}, and coqc rejects the proof of {place}"
+        if "discriminable" not in error.message:
+            raise
     return ""
 
 
@@ -201,10 +199,11 @@ def literal(value: Any) -> str:
 
 
 def _place(text: str, line: int) -> str:
-    """The lemma or theorem whose statement or proof holds this line."""
-    before = "\n".join(text.splitlines()[:line])
-    names = re.findall(r"^(?:Lemma|Theorem|Definition|Fixpoint) (\w+)", before, re.MULTILINE)
-    return str(names[-1]) if names else f"line {line}"
+    """The lemma or theorem in whose proof or statement this line stands; empty outside of them."""
+    before = "\n".join(text.splitlines()[: max(0, line)])
+    heads = re.findall(r"^(Lemma|Theorem|Definition|Fixpoint|Record|Section) (\w+)", before, re.M)
+    kind, name = heads[-1] if heads else ("", "")
+    return str(name) if kind in ("Lemma", "Theorem") else ""
 
 
 def _axioms(said: str) -> list[tuple[str, ...]]:
@@ -234,7 +233,6 @@ def _object(module: str, text: str) -> bytes:
     except FileNotFoundError:
         compiled: dict[str, bytes] = {}
         _run(module, text, objects, compiled)
-    SHARED.mkdir(mode=0o700, exist_ok=True)
     whole = kept.with_suffix(f".{os.getpid()}")
     whole.write_bytes(compiled[module])
     whole.replace(kept)
@@ -248,7 +246,8 @@ def _run(
     program = coqc.program()
     if program is None:
         raise Missing(coqc.absent())
-    with tempfile.TemporaryDirectory(prefix="assay-coq-") as name:
+    SHARED.mkdir(mode=0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=SHARED) as name:
         folder = Path(name)
         for other, content in objects.items():
             (folder / f"{other}.vo").write_bytes(content)

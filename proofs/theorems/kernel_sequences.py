@@ -28,7 +28,7 @@ ANY_STEP = (
     "any number of inputs, any step, any state, whatever its arithmetic computes: bit-identical"
 )
 # A step that mixes state and input, with an output that shows both; in Coq's words, and in Python.
-STEP = "(fun h x => ((3 * h + x + 1) mod 11, 2 * h + x))"
+STEP = "(fun h x => (Nat.modulo (3 * h + x + 1) 11, 2 * h + x))"
 OF = f"nat nat nat {STEP}"
 SEQUENCES = [list(xs) for n in range(4) for xs in itertools.product(range(3), repeat=n)]
 

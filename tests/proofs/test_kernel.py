@@ -108,6 +108,19 @@ def test_a_change_that_means_the_same_is_not_refuted() -> None:
 
 
 @needs_coqc
+@pytest.mark.parametrize("module", MODULES)
+def test_an_unchanged_module_is_accepted_where_a_mutant_is_not(module: str) -> None:
+    first = kernel.source(module).splitlines()[0]
+    assert kernel.refute(module, Mutation(first, first, "0", "1")) == ""
+
+
+@needs_coqc
+def test_a_definition_that_is_rejected_is_no_refutation() -> None:
+    with pytest.raises(Rejected, match="nothing was not found"):
+        kernel.refute("Bands", Mutation("(n - m <=? k).", "nothing.", *COUNT))
+
+
+@needs_coqc
 def test_a_broken_text_is_no_refutation() -> None:
     with pytest.raises(Rejected, match="Syntax error"):
         kernel.refute("Bands", Mutation("(n - m <=? k).", "(n - m <=? k", *COUNT))
