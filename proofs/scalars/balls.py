@@ -57,6 +57,14 @@ class Ball:
         """Square root."""
         return Ball(self.value.sqrt())
 
+    def tanh(self) -> Ball:
+        """Hyperbolic tangent."""
+        return Ball(self.value.tanh())
+
+    def log1p(self) -> Ball:
+        """log(1 + x)."""
+        return Ball(self.value.log1p())
+
     def maximum(self, other: Any) -> Ball:
         """The larger of the two, as a ball that contains it."""
         return Ball(self.value.max(to_arb(other)))
@@ -68,6 +76,15 @@ class Ball:
     def distance(self, number: float) -> float:
         """An upper bound on |value - number|."""
         return float(abs(self.value - arb(number)).upper())
+
+    def apart(self, other: Ball) -> bool:
+        """True when the two true values certainly differ."""
+        return not self.value.overlaps(other.value)
+
+    def __le__(self, other: Any) -> bool:
+        if not (self.value <= to_arb(other) or self.value > to_arb(other)):
+            raise ValueError(f"{self} <= {other}: the ball is too wide to tell")
+        return bool(self.value <= to_arb(other))
 
     def __repr__(self) -> str:
         return f"Ball({self.value})"

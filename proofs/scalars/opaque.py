@@ -1,5 +1,5 @@
-"""Terms of an unknown arithmetic: nothing is known of +, -, *, / and exp except that they are
-functions.
+"""Terms of an unknown arithmetic: nothing is known of +, -, *, /, <= and exp, tanh, log1p except
+that they are functions.
 
 What is proved of these terms holds bit for bit in every arithmetic, IEEE with NaN and infinity
 included, as long as the operations are carried out in the spec's order.
@@ -11,12 +11,14 @@ from typing import Any
 
 import z3
 
-from assay.proofs.scalars.terms import Term
+from assay.proofs.scalars.terms import Condition, Term
 
 SCALAR = z3.DeclareSort("Scalar")
 ARITY = {"add": 2, "sub": 2, "mul": 2, "div": 2, "max": 2, "neg": 1, "exp": 1}
+ARITY |= {"tanh": 1, "log1p": 1}
 # The prefix keeps them apart from the operations that solvers know.
 OPERATIONS = {name: z3.Function(f"op {name}", *[SCALAR] * (n + 1)) for name, n in ARITY.items()}
+AT_MOST = z3.Function("op at most", SCALAR, SCALAR, z3.BoolSort())
 
 
 class Opaque(Term):
@@ -38,6 +40,17 @@ class Opaque(Term):
     def apply(cls, operation: str, *terms: z3.ExprRef) -> z3.ExprRef:
         """The uninterpreted operation."""
         return OPERATIONS[operation](*terms)
+
+    def tanh(self) -> Opaque:
+        """Hyperbolic tangent."""
+        return Opaque(self.apply("tanh", self.term))
+
+    def log1p(self) -> Opaque:
+        """log(1 + x)."""
+        return Opaque(self.apply("log1p", self.term))
+
+    def __le__(self, other: Any) -> Condition:
+        return Condition(AT_MOST(self.term, Opaque(other).term))
 
 
 def opaque(name: str) -> Opaque:

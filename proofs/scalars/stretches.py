@@ -62,7 +62,8 @@ class Axis:
         """The same truth value at every entry."""
         return StretchMask(self, lambda j: Condition(value))
 
-    def _fold(self, key: str, sort: z3.SortRef, start: z3.ExprRef, step: Any) -> Fold:
+    def folded(self, key: str, sort: z3.SortRef, start: z3.ExprRef, step: Any) -> Fold:
+        """The reduction of this key; its first letters are the name that solvers see."""
         # The same formula is the same fold, so that two runs of the spec share it.
         if key not in self.folds:
             name = f"{key[:3]}{self.name}{len(self.folds)}"
@@ -79,7 +80,7 @@ class Axis:
     def sum_of(self, x: Stretch) -> Fold:
         """Sums of the prefixes of x, from the left."""
         kind = type(x.at(GENERIC))
-        return self._fold(
+        return self.folded(
             f"sum {x.at(GENERIC).term.sexpr()}",
             kind.sort(),
             kind(0).term,
@@ -88,7 +89,7 @@ class Axis:
 
     def seen_of(self, allowed: StretchMask) -> Fold:
         """Whether a prefix holds an allowed entry."""
-        return self._fold(
+        return self.folded(
             f"any {allowed.at(GENERIC).term.sexpr()}",
             z3.BoolSort(),
             z3.BoolVal(False),
@@ -107,7 +108,7 @@ class Axis:
             return Condition(allowed.at(j).term).select(better, kind(before)).term
 
         key = f"top {scores.at(GENERIC).term.sexpr()} {allowed.at(GENERIC).term.sexpr()}"
-        return self._fold(key, kind.sort(), kind(0).term, step)
+        return self.folded(key, kind.sort(), kind(0).term, step)
 
 
 def _remembered(at: Callable[[Index], T]) -> Callable[[Index], T]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import sympy
 
 from assay.proofs.scalars.balls import Ball, precision
+from assay.proofs.scalars.opaque import opaque
 from assay.proofs.scalars.rationals import Rational, array
 from assay.proofs.scalars.rounded import Rounded
 from assay.proofs.scalars.symbols import Symbolic
 from assay.spec.attention import attention, attention_backward, flash_attention
+from assay.spec.recurrent.rnn import rnn
 from assay.spec.softmax import masked_softmax, softmax_backward
 
 SCORES = [[0.5, -1.0, 2.0, 0.25], [3.0, 3.0, -2.0, 1.0], [1.0, 2.0, 3.0, 4.0]]
@@ -92,3 +96,28 @@ def test_softmax_backward_of_balls() -> None:
     with precision(100):
         got = softmax_backward(array(w, Ball), array(g, Ball), allowed)
         assert _far(got, softmax_backward(w, g, allowed)) < 1e-15
+
+
+def test_balls_of_smooth_functions_hold_the_float_value() -> None:
+    with precision(100):
+        assert Ball(0.5).tanh().distance(math.tanh(0.5)) < 1e-15
+        assert Ball(0.5).log1p().distance(math.log1p(0.5)) < 1e-15
+        assert Ball(0.5).apart(Ball(0.25))
+
+
+def test_a_wide_ball_does_not_say_on_which_side_it_lies() -> None:
+    with precision(20):
+        nought = (Ball(1) / 3) * 3 - 1
+    assert Ball(-1) <= 0
+    assert not Ball(1) <= 0
+    with pytest.raises(ValueError, match="too wide to tell"):
+        assert nought <= 0
+
+
+def test_a_cell_runs_in_an_unknown_arithmetic() -> None:
+    names = iter(range(99))
+    make = np.frompyfunc(lambda _: opaque(f"v{next(names)}"), 1, 1)
+    run = rnn(*(make(np.zeros(shape)) for shape in ((1, 1, 1), (1, 2), (1,))))
+    assert run.h[0, 0].term.decl().name() == "op tanh"
+    assert (opaque("x") <= 0).term.decl().name() == "op at most"
+    assert opaque("x").log1p().term.decl().name() == "op log1p"
