@@ -13,6 +13,8 @@ def expression(x: Any) -> sympy.Expr:
     """The sympy expression of a wrapped or plain number; floats are read as exact rationals."""
     if isinstance(x, Symbolic):
         return x.value
+    if isinstance(x, bool):  # a number here, as it is in Python
+        return sympy.Integer(x)
     return sympy.Rational(x) if isinstance(x, float) else sympy.sympify(x)
 
 
@@ -32,6 +34,30 @@ class Symbolic:
         """Exponential."""
         return Symbolic(sympy.exp(self.value))
 
+    def log(self) -> Symbolic:
+        """Natural logarithm."""
+        return Symbolic(sympy.log(self.value))
+
+    def sqrt(self) -> Symbolic:
+        """Square root."""
+        return Symbolic(sympy.sqrt(self.value))
+
+    def log1p(self) -> Symbolic:
+        """log(1 + x)."""
+        return Symbolic(sympy.log(1 + self.value))
+
+    def tanh(self) -> Symbolic:
+        """Hyperbolic tangent."""
+        return Symbolic(sympy.tanh(self.value))
+
+    def erf(self) -> Symbolic:
+        """Error function."""
+        return Symbolic(sympy.erf(self.value))
+
+    def atan(self) -> Symbolic:
+        """Inverse tangent."""
+        return Symbolic(sympy.atan(self.value))
+
     def cos_pi(self) -> Symbolic:
         """Cosine of pi times the expression."""
         return Symbolic(sympy.cos(sympy.pi * self.value))
@@ -39,6 +65,13 @@ class Symbolic:
     def sin_pi(self) -> Symbolic:
         """Sine of pi times the expression."""
         return Symbolic(sympy.sin(sympy.pi * self.value))
+
+    def __le__(self, other: Any) -> bool:
+        """Only where the symbols' signs decide it."""
+        below = self.value <= expression(other)
+        if below not in (sympy.true, sympy.false):
+            raise ValueError(f"{self} <= {other} is not decided; valid: symbols of known signs")
+        return bool(below)
 
     def __repr__(self) -> str:
         return f"Symbolic({self.value})"
@@ -63,6 +96,9 @@ class Symbolic:
 
     def __rtruediv__(self, other: Any) -> Symbolic:
         return Symbolic(expression(other) / self.value)
+
+    def __pow__(self, other: int) -> Symbolic:
+        return Symbolic(self.value**other)
 
     __radd__ = __add__
     __rmul__ = __mul__
