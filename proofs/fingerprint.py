@@ -16,10 +16,10 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-import assay
+import assay.spec
 from assay.proofs import coqc
 
-ROOT = Path(assay.__file__ or "").parent
+ROOT = Path(assay.spec.__file__ or "").parents[1]
 MACHINERY = "assay.proofs.settling"
 SOFTWARE = ("z3-solver", "cvc5", "bitwuzla", "sympy", "python-flint", "numpy")
 KERNEL = "assay.proofs.kernel"
