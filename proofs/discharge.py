@@ -8,6 +8,7 @@ build, and another number may lead to another model.
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -36,7 +37,8 @@ def discharge(
     """Outcomes of the obligations that match the patterns (ids, claims or globs), in the
     catalogue's order.
 
-    timeout      seconds for each statement, and as many for its twin
+    timeout      seconds for each statement, and as many for its twin; a machine that does other
+                 work as well is given proportionally more
     jobs         processes at a time
     cross_check  ask other solvers the same questions
     known        earlier outcomes: one that held and rests on the same sources and versions is not
@@ -86,11 +88,12 @@ class _Worker:
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["assay.proofs.obligations", "assay.proofs.settling"])
         self.pipe, theirs = context.Pipe()
-        given = (theirs, task.id, timeout, cross_check)
+        limit, patience = min(timeout, task.budget), _patience()
+        given = (theirs, task.id, timeout, cross_check, patience)
         self.process = context.Process(target=_serve, args=given, daemon=True)
         self.task, self.started = task, time.monotonic()
         parts = 3 if cross_check else 2  # the statement, its twin, the other solvers
-        self.deadline = self.started + parts * min(timeout, task.budget) + GRACE
+        self.deadline = self.started + (parts * limit + GRACE) * patience
         self.process.start()
         theirs.close()
 
@@ -117,11 +120,16 @@ class _Worker:
         self.pipe.close()
 
 
-def _serve(pipe: Connection, name: str, timeout: float, cross_check: bool) -> None:
+def _patience() -> float:
+    """How much longer things take than on an idle machine: runnable processes for each core."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def _serve(pipe: Connection, name: str, timeout: float, cross_check: bool, patience: float) -> None:
     from assay.proofs.settling import settle
 
     (obligation,) = select((name,))
-    pipe.send(settle(obligation, timeout, cross_check))
+    pipe.send(settle(obligation, timeout, cross_check, patience))
 
 
 def _run(

@@ -48,16 +48,22 @@ class _Tally:
     doubt: str = ""
 
 
-def settle(obligation: Obligation, timeout: float = 20.0, cross_check: bool = False) -> Outcome:
+def settle(
+    obligation: Obligation,
+    timeout: float = 20.0,
+    cross_check: bool = False,
+    patience: float = 1.0,
+) -> Outcome:
     """The outcome of one obligation, in this process; the solver stops after ``timeout`` seconds.
 
-    Each obligation's own budget lowers the limit. An exception of the body is a doubt: it is
-    reported as ``open``, with its message. Without coqc, a theorem for it is ``unavailable``.
+    Each obligation's own budget lowers the limit; ``patience`` multiplies it. An exception of the
+    body is a doubt: it is reported as ``open``, with its message. Without coqc, a theorem for it is
+    ``unavailable``.
     """
     start = time.perf_counter()
     if obligation.method == "coq" and not coqc.available():
         return replace(unsettled(obligation, 0.0, coqc.absent()), status="unavailable")
-    limit = min(timeout, obligation.budget)
+    limit = min(timeout, obligation.budget) * patience
     deadline = start + limit
     try:
         steps, spec = traced(lambda: list(obligation.body()))

@@ -63,6 +63,17 @@ def test_a_worker_that_overruns_is_killed(worker: _Worker) -> None:
     assert "timeout: stopped" in outcome.detail
 
 
+@pytest.mark.parametrize(("load", "factor"), [(0.0, 1.0), (3.0, 1.0), (12.0, 3.0)])
+def test_a_busy_machine_is_given_more_time(
+    load: float, factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (load, load, load))
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    worker = _Worker(OBLIGATIONS[0], 5.0, False)
+    worker.stop()
+    assert worker.deadline - worker.started == pytest.approx(factor * 15.0)
+
+
 CHEAP = "attention.alignment/integers"
 
 
