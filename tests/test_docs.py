@@ -150,9 +150,10 @@ class Shell:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_tutorial_does_what_it_shows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["write-a-backend.md", "specification.md"])
+def test_a_page_does_what_it_shows(page: str, tmp_path: Path) -> None:
     shell = Shell(tmp_path)
-    for language, block in FENCE.findall((ROOT / "docs/write-a-backend.md").read_text()):
+    for language, block in FENCE.findall((ROOT / "docs" / page).read_text()):
         if language == "python":
             first, _, code = block.partition("\n")
             (tmp_path / first.removeprefix("# ")).write_text(code)
