@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from assay.cli.report import proof_document, proof_tables
+from assay.cli.report.markdown import escape
 from assay.proofs.obligation import Assumption, Opinion, TwinOutcome
+from assay.proofs.obligations import OBLIGATIONS
 from assay.spec.claims import CLAIMS
 from tests.cli.test_report import PROVED
 
@@ -88,3 +92,10 @@ def test_helpers_are_left_out_of_links() -> None:
     spec = tuple(replace(first, name=name) for name in names)
     links = {link.claim.id: link for link in proof_tables.build([replace(PROVED, spec=spec)]).links}
     assert links["softmax.row_sum"].functions == ("masks.visible",)
+
+
+def test_the_copy_in_docs_names_every_obligation() -> None:
+    # That its text is current too is compared by `make check-proofs`, which proves all of them.
+    text = (Path(__file__).parents[2] / "docs" / "proofs.md").read_text()
+    named = re.findall(r"^#### (.+)$", text, re.MULTILINE)
+    assert named == [escape(o.id) for o in OBLIGATIONS], "make proofs"
