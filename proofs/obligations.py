@@ -17,9 +17,12 @@ from assay.proofs.theorems import (
     kernel_cache,
     kernel_sequences,
     kernel_softmax,
+    linear_maps,
     masks,
     model_costs,
     model_counts,
+    model_state,
+    model_training,
     softmax_exact,
     softmax_gradient,
     softmax_ieee,
@@ -37,8 +40,9 @@ _MODULES = (
     softmax_penalty, softmax_online,
     attention_exact, attention_reals, attention_keys, attention_gradient, attention_flash, masks,
     enclosures,
+    linear_maps,
     windows, spectral_bands,
-    configurations, model_counts, model_costs,
+    configurations, model_counts, model_costs, model_training, model_state,
     kernel_softmax, kernel_attention, kernel_cache, kernel_sequences,
 )  # fmt: skip
 _ORDER = {claim.id: place for place, claim in enumerate(CLAIMS)}

@@ -18,6 +18,12 @@ def expression(x: Any) -> sympy.Expr:
     return sympy.Rational(x) if isinstance(x, float) else sympy.sympify(x)
 
 
+def _decided(relation: Any) -> bool:
+    if relation not in (sympy.true, sympy.false):
+        raise ValueError(f"relation={relation} is not decided; valid: symbols of known signs")
+    return bool(relation)
+
+
 class Symbolic:
     """A sympy expression that numpy can calculate with.
 
@@ -67,11 +73,14 @@ class Symbolic:
         return Symbolic(sympy.sin(sympy.pi * self.value))
 
     def __le__(self, other: Any) -> bool:
-        """Only where the symbols' signs decide it."""
-        below = self.value <= expression(other)
-        if below not in (sympy.true, sympy.false):
-            raise ValueError(f"{self} <= {other} is not decided; valid: symbols of known signs")
-        return bool(below)
+        """Only where the signs of the symbols decide it; so are the other comparisons."""
+        return _decided(self.value <= expression(other))
+
+    def __ge__(self, other: Any) -> bool:
+        return _decided(self.value >= expression(other))
+
+    def __lt__(self, other: Any) -> bool:
+        return _decided(self.value < expression(other))
 
     def __repr__(self) -> str:
         return f"Symbolic({self.value})"

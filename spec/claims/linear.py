@@ -22,6 +22,13 @@ LINEAR: tuple[Claim, ...] = (
         r"\bar x = g W,\quad \bar W = g^{\top} x,\quad \bar b = \sum_i g_i",
         "PT",
     ),
+    _linear(
+        "linear",
+        "invariance",
+        "Without a bias the output is linear in the input, and in the weight.",
+        r"f(\alpha x + \beta y) = \alpha f(x) + \beta f(y)",
+        "P",
+    ),
     _embedding(
         "refines",
         "value",

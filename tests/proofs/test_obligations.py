@@ -53,11 +53,7 @@ OWED: frozenset[str] = frozenset(
     {
         "activation",
         "cache",
-        "dropout",
-        "embedding",
-        "linear",
         "loss",
-        "model",
         "norm",
         "scan",
     }
