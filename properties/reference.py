@@ -16,9 +16,9 @@ Arrays = Mapping[str, np.ndarray]
 
 def widen(array: np.ndarray, dtype: str) -> np.ndarray:
     """The same values in the reference's precision: float64, or extended precision for float64
-    backends.
+    backends. Integers and truth values stay what they are.
     """
-    if array.dtype == bool:
+    if array.dtype.kind in "biu":
         return array
     return array.astype(np.longdouble if dtype == "float64" else np.float64)
 
@@ -29,7 +29,7 @@ def _wide(arrays: Arrays, dtype: str) -> dict[str, np.ndarray]:
 
 def _narrow(arrays: Arrays) -> dict[str, np.ndarray]:
     """Bounds need no extended precision: their own rounding is part of REFERENCE_SLACK."""
-    return {n: a if a.dtype == bool else a.astype(np.float64) for n, a in arrays.items()}
+    return {n: a if a.dtype.kind in "biu" else a.astype(np.float64) for n, a in arrays.items()}
 
 
 def values(ctx: Context, inputs: Arrays, attributes: Mapping[str, Any]) -> dict[str, np.ndarray]:

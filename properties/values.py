@@ -81,8 +81,8 @@ def _alternating(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
 
 
 def _one_hot(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
-    x = np.zeros(shape)
-    if x.size:
+    x = np.zeros(shape) if shape else np.ones(shape)
+    if x.size and shape:
         index = rng.integers(shape[-1], size=(*shape[:-1], 1))
         np.put_along_axis(x, index, 1.0, axis=-1)
     return x
@@ -127,4 +127,4 @@ RECIPES: dict[str, Recipe] = {
 
 def fill(recipe: str, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     """An array of this shape by the named recipe, in float64; the caller rounds it to its dtype."""
-    return RECIPES[recipe](rng, shape)
+    return np.asarray(RECIPES[recipe](rng, shape))
