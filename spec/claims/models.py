@@ -81,7 +81,7 @@ MODELS: tuple[Claim, ...] = (
         "derivative",
         "The gradient of a tied table is that of its use as input plus that of its use as head.",
         r"\bar E = \bar E_{\text{input}} + \bar E_{\text{head}}",
-        "T",
+        "PT",
     ),
     _residual(
         "residual_shapes",
@@ -89,6 +89,21 @@ MODELS: tuple[Claim, ...] = (
         "A residual branch keeps the shape of its input, so that the sum exists.",
         r"\operatorname{shape}(f(x)) = \operatorname{shape}(x)",
         "PT",
+    ),
+    _transformer(
+        "head_split",
+        "shape",
+        "Head h of a token owns the features h Dh to (h + 1) Dh; a reshape without a transpose is"
+        " the same map for one head or one token only.",
+        r"q_{h, t, d} = x_{t,\, h D_h + d}",
+        "P",
+    ),
+    _transformer(
+        "position_limit",
+        "shape",
+        "A chunk fits into the context iff each of its positions has a row in the table.",
+        r"o + T \le M \Leftrightarrow \forall i < T\; 0 \le o + i < M",
+        "P",
     ),
     _transformer(
         "sdpa_equals_manual",
@@ -133,13 +148,13 @@ MODELS: tuple[Claim, ...] = (
         "value",
         "One step of the optimizer gives the parameters of the spec's step within the error bound.",
         r"|\hat\theta_1 - \theta_1| \le b",
-        "T",
+        "PT",
     ),
     _model(
         "state_round_trip",
         "state",
         "Parameters that are converted to another library's state and back are the same bits.",
         r"\operatorname{from}(\operatorname{to}(\theta)) = \theta",
-        "TX",
+        "PTX",
     ),
 )

@@ -307,4 +307,8 @@ def from_torch(
             reasons.append(f"{move.theirs[-1]} {error}")
     _refuse(f"torch state of {model}", reasons)
     fixed = np.random.default_rng(0)  # not drawn from: a slot starts at a constant
-    return {n: found[n] if n in found else p.init.draw(p.shape, fixed) for n, p in slots.items()}
+    dtype = np.result_type(*(x.dtype for x in found.values()))
+    return {
+        n: found[n] if n in found else p.init.draw(p.shape, fixed).astype(dtype)
+        for n, p in slots.items()
+    }

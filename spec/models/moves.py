@@ -74,6 +74,11 @@ def linear(ours: str, theirs: str, *, bias: bool = True) -> list[Move]:
     return [same(f"{ours}.{part}", f"{theirs}.{part}") for part in parts]
 
 
+def _equal(a: Array, b: Array) -> bool:
+    """The same numbers; NaN of the same bits too."""
+    return np.array_equal(a, b) or (a.shape == b.shape and a.tobytes() == b.tobytes())
+
+
 def shared(ours: str, *theirs: str) -> Move:
     """One array of ours under several of their names, where it must be the same array.
 
@@ -83,7 +88,7 @@ def shared(ours: str, *theirs: str) -> Move:
     """
 
     def back(x: Arrays) -> Arrays:
-        if not all(np.array_equal(x[0], other) for other in x[1:]):
+        if not all(_equal(x[0], other) for other in x[1:]):
             raise ValueError("must be one array under both names, but they differ")
         return x[:1]
 
@@ -139,7 +144,8 @@ def recurrent(
     """Gates (weight [Hd, I + Hd], bias [Hd]) become stacked matrices and two stacked biases.
 
     Gate k of theirs is gate ``order[k]`` of ours, and the first ``inputs`` columns belong to the
-    input. Our only bias becomes the one beside the input matrix; on the way back the two are added.
+    input. Our only bias becomes the one beside the input matrix; on the way back the two are added,
+    and where the other one is 0 the bits are kept: -0 + 0 would be 0.
     """
     weights = tuple(ours[k][0] for k in order)
     biases = tuple(ours[k][1] for k in order)
@@ -157,7 +163,7 @@ def recurrent(
         return joined, np.zeros_like(joined)
 
     def bias_back(x: Arrays) -> Arrays:
-        return tuple(np.split(x[0] + x[1], gates, axis=0))
+        return tuple(np.split(np.where(x[1] == 0, x[0], x[0] + x[1]), gates, axis=0))
 
     def named(kind: str) -> tuple[str, str]:
         return f"{theirs}.{kind}_ih_l{layer}", f"{theirs}.{kind}_hh_l{layer}"
