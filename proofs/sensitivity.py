@@ -113,9 +113,10 @@ def _first_failure(claims: Sequence[str]) -> tuple[str, str]:
 
     silent = Twin("nothing", lambda: [Case("refuted", False)])
     quick = {"enumeration": 0, "arb": 1, "z3": 2, "sympy": 3, "coq": 4}
-    order = sorted(
-        OBLIGATIONS, key=lambda o: (o.method == "coq", o.claim not in claims, quick[o.method])
-    )
+    # Coq takes seconds for each and meets the spec on small instances only: it is asked about the
+    # named claims alone.
+    asked = [o for o in OBLIGATIONS if o.method != "coq" or o.claim in claims]
+    order = sorted(asked, key=lambda o: (o.method == "coq", o.claim not in claims, quick[o.method]))
     late = ""
     for obligation in order:
         outcome = settle(replace(obligation, twin=silent))
