@@ -29,7 +29,7 @@ class Contract:
     device             torch device string, or "cpu"
     provider           who computes ("numpy", "ATen", "own Triton kernel", ...)
     accumulate         format of products and sums; None: float32 for 16-bit types, else the dtype
-                       itself
+                       itself; "input": the dtype itself, for 16-bit types too
     intermediate       format in which scores and weights are kept between stages; None: as
                        ``accumulate``
     reduction          "fixed": the summation order does not depend on other dimensions
@@ -90,7 +90,7 @@ class Contract:
                 )
         for field in ("accumulate", "intermediate"):
             value = getattr(self, field)
-            valid_formats = [*sorted(FORMATS), *(["input"] if field == "intermediate" else [])]
+            valid_formats = [*sorted(FORMATS), "input"]
             if value is not None and value not in valid_formats:
                 raise ValueError(f"{field}={value!r} is not a format; valid: {valid_formats}")
         if not self.modes or any(size < 1 for size in self.block_sizes) or self.exp_ulps < 0:
@@ -106,6 +106,7 @@ class Contract:
         'float32'
         """
         accumulate = self.accumulate or ("float32" if dtype in ("float16", "bfloat16") else dtype)
+        accumulate = dtype if accumulate == "input" else accumulate
         # A contract's formats are those of its widest computation: a float64 run of a float32
         # accumulator is held to float32, a float16 run of a float64 one to float64.
         return Arithmetic(

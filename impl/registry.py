@@ -43,6 +43,46 @@ BACKENDS: tuple[Builtin, ...] = (
         "functional linear maps, activations, norms and losses",
     ),
     Builtin(
+        "torch.modules",
+        f"{_HOME}.torch_modules:TorchModules",
+        "the same as modules",
+    ),
+    Builtin(
+        "torch.channels_last",
+        f"{_HOME}.torch_modules:TorchChannelsLast",
+        "norms of grids with channels last in memory",
+    ),
+    Builtin(
+        "torch.written",
+        f"{_HOME}.torch_written:TorchWritten",
+        "norms, losses and activations in tensor operations",
+    ),
+    Builtin(
+        "torch.conv",
+        f"{_HOME}.torch_convolution:TorchConvolution",
+        "convolutions and pools, as functions, as modules and with channels last",
+    ),
+    Builtin(
+        "torch.conv.16bit",
+        f"{_HOME}.torch_convolution:TorchConvolution16",
+        "the same in bfloat16 and float16, with sums in the format of the input",
+    ),
+    Builtin(
+        "torch.unfold",
+        f"{_HOME}.torch_unfold:TorchUnfold",
+        "convolutions and pools by unfolded windows and one product",
+    ),
+    Builtin(
+        "torch.fft",
+        f"{_HOME}.torch_spectral:TorchFft",
+        "spectral convolutions by fast transforms, over the grid or axis by axis",
+    ),
+    Builtin(
+        "torch.dft",
+        f"{_HOME}.torch_spectral:TorchDft",
+        "spectral convolutions by matrices of cosines and sines",
+    ),
+    Builtin(
         "torch.mha",
         f"{_HOME}.torch_mha:TorchMha",
         "nn.MultiheadAttention with identity projections",

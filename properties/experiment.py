@@ -76,6 +76,17 @@ class Combined:
 
 
 @dataclass(frozen=True)
+class Inner:
+    """|sum of coefficient * <subject, other> - want| <= bound, <a, b> the sum of products of all
+    elements, with other a subject or a given array: a relation between inner products.
+    """
+
+    pairs: tuple[tuple[float, Subject, Subject | np.ndarray], ...]
+    want: float
+    bound: float
+
+
+@dataclass(frozen=True)
 class Loud:
     """|subject - want| <= bound, or subject is not finite: wrong only where it shows. The promise
     of ``propagates``.
@@ -133,7 +144,7 @@ class Clean:
 
 
 Expectation = (
-    Close | Same | Distinct | Combined | Loud | Between | Shaped | Finite | Rejected | Clean
+    Close | Same | Distinct | Combined | Inner | Loud | Between | Shaped | Finite | Rejected | Clean
 )
 
 

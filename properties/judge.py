@@ -17,6 +17,7 @@ from assay.properties.experiment import (
     Expectation,
     Experiment,
     Finite,
+    Inner,
     Loud,
     Rejected,
     Same,
@@ -116,6 +117,8 @@ def _judge_one(bench: _Bench, index: int, expectation: Expectation, experiment: 
                 _compare(
                     bench, index, terms[0][1], np.asarray(total), np.zeros(np.shape(total)), bound
                 )
+        case Inner():
+            _inner(bench, index, expectation)
         case Between(subject, low, high):
             _between(bench, index, subject, low, high)
         case Shaped(subject, shape):
@@ -251,6 +254,31 @@ def _compare(
     bench.violations.append(Violation(message, worst, kind, index, got, want, ratio))
 
 
+def _inner(bench: _Bench, index: int, expectation: Inner) -> None:
+    total, first = np.longdouble(0), expectation.pairs[0][1]
+    for factor, subject, other in expectation.pairs:
+        a = _read(bench, index, subject)
+        b = _read(bench, index, other) if isinstance(other, Subject) else other
+        if a is None or b is None:
+            return
+        if a.shape != np.shape(b):
+            _violate(bench, index, f"{_name(subject)} has shape {list(a.shape)}")
+            return
+        total = total + factor * np.sum(a.astype(np.longdouble) * b)
+    want = np.asarray(expectation.want)
+    score = float(scores(np.asarray(total), want, np.asarray(expectation.bound)))
+    bench.checked += int(np.isfinite(expectation.bound))
+    bench.score = max(bench.score, score)
+    if score <= 1.0:
+        return
+    message = (
+        f"sum of products of {_name(first)} is {float(total):.6g}, should be "
+        f"{float(want):.6g} (error {score:.3g} x bound)"
+    )
+    kind: Class = "numerical" if score <= NUMERICAL else "functional"
+    bench.violations.append(Violation(message, score, kind, index))
+
+
 def _between(
     bench: _Bench, index: int, subject: Subject, low: np.ndarray, high: np.ndarray
 ) -> None:
@@ -305,7 +333,8 @@ def _unclean(expectation: Clean, reply: Reply, experiment: Experiment) -> str:
         case "global_state":
             return _listed("the call changed ", seen.global_state)
         case "dtype":
-            wanted = next(iter(call.inputs.values())).dtype.name
+            kinds = [x.dtype for x in call.inputs.values() if x.dtype.kind not in "biu"]
+            wanted = kinds[0].name
             wrong = [
                 f"{n} is {d}, should be {wanted}" for n, d in seen.dtypes.items() if d != wanted
             ]

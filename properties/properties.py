@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from assay.properties.attention_relations import RELATIONS
 from assay.properties.attention_values import VALUES
+from assay.properties.convolution_properties import CONVOLUTION_PROPERTIES
 from assay.properties.hygiene import HYGIENE
 from assay.properties.layer_properties import LAYER_PROPERTIES
 from assay.properties.property import Property
 from assay.properties.softmax_properties import SOFTMAX
+from assay.properties.spectral_properties import SPECTRAL_PROPERTIES
 
-PROPERTIES: tuple[Property, ...] = (*SOFTMAX, *VALUES, *RELATIONS, *LAYER_PROPERTIES, *HYGIENE)
+PROPERTIES: tuple[Property, ...] = (
+    *SOFTMAX,
+    *VALUES,
+    *RELATIONS,
+    *LAYER_PROPERTIES,
+    *CONVOLUTION_PROPERTIES,
+    *SPECTRAL_PROPERTIES,
+    *HYGIENE,
+)
 
 
 def find(property_id: str) -> Property:

@@ -31,6 +31,7 @@ from assay.properties.experiment import (
     Expectation,
     Experiment,
     Finite,
+    Inner,
     Loud,
     Rejected,
     Same,
@@ -309,6 +310,14 @@ def _check(expectation: Expectation, description: Description) -> list[str]:
                 f"total = {total}",
                 *_lines("close", _label(terms[0][1]), "total", "0 * total", literal(bound)),
             ]
+        case Inner(pairs, want, bound):
+            products = " + ".join(
+                f"{factor!r} * np.sum({_part(subject)} * {_other(other)}, dtype=np.longdouble)"
+                for factor, subject, other in pairs
+            )
+            label = repr(f"sum of products of {pairs[0][1].name}")
+            got, due = (f"np.asarray({part})" for part in (products, repr(want)))
+            return _lines("close", label, got, due, repr(bound))
         case Between(subject, low, high):
             return _lines("between", _label(subject), _part(subject), literal(low), literal(high))
         case Finite(subject):
@@ -328,6 +337,10 @@ def _check(expectation: Expectation, description: Description) -> list[str]:
             ]
         case Clean(call, aspect):
             return [f"clean({call}, {aspect!r}, {expectation.wanted!r}, {expectation.limit!r})"]
+
+
+def _other(other: Subject | np.ndarray) -> str:
+    return _part(other) if isinstance(other, Subject) else literal(other)
 
 
 def _lines(function: str, *arguments: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.properties.recipe import Recipe
+from assay.properties.recipes.grids import GRIDS_RECIPES
 from assay.properties.recipes.layers import LAYERS
 
-RECIPES: Mapping[str, Recipe] = {r.op: r for r in (*LAYERS,)}
+RECIPES: Mapping[str, Recipe] = {r.op: r for r in (*LAYERS, *GRIDS_RECIPES)}
