@@ -7,6 +7,7 @@ digits carried".
 
 from __future__ import annotations
 
+import itertools
 import operator
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -66,7 +67,7 @@ RULES: dict[int, Callable[..., Any]] = {
     z3.Z3_OP_OR: lambda *xs: any(xs),
     z3.Z3_OP_IMPLIES: lambda a, b: (not a) or b,
     z3.Z3_OP_EQ: _equal,
-    z3.Z3_OP_DISTINCT: lambda a, b: not _equal(a, b),
+    z3.Z3_OP_DISTINCT: lambda *xs: not any(_equal(a, b) for a, b in itertools.combinations(xs, 2)),
     z3.Z3_OP_LE: _at_most,
     z3.Z3_OP_GE: lambda a, b: _at_most(b, a),
     z3.Z3_OP_LT: _below,

@@ -12,6 +12,7 @@ from assay.proofs.theorems import (
     attention_keys,
     attention_reals,
     configurations,
+    convolution_maps,
     enclosures,
     kernel_attention,
     kernel_cache,
@@ -23,6 +24,9 @@ from assay.proofs.theorems import (
     model_counts,
     model_state,
     model_training,
+    scan_affine,
+    scan_blocks,
+    scan_runs,
     softmax_exact,
     softmax_gradient,
     softmax_ieee,
@@ -31,6 +35,7 @@ from assay.proofs.theorems import (
     softmax_reals,
     softmax_tangent,
     spectral_bands,
+    spectral_maps,
     windows,
 )
 from assay.spec.claims import CLAIMS
@@ -41,7 +46,8 @@ _MODULES = (
     attention_exact, attention_reals, attention_keys, attention_gradient, attention_flash, masks,
     enclosures,
     linear_maps,
-    windows, spectral_bands,
+    windows, convolution_maps, spectral_bands, spectral_maps,
+    scan_runs, scan_affine, scan_blocks,
     configurations, model_counts, model_costs, model_training, model_state,
     kernel_softmax, kernel_attention, kernel_cache, kernel_sequences,
 )  # fmt: skip

@@ -47,6 +47,13 @@ class Dual:
         top = self.value.row_max([x.value for x in scores], allowed)
         return Dual(top, self.slope.row_max([x.slope for x in scores], allowed))
 
+    def __le__(self, other: Any) -> Any:
+        """Where the values are; the slopes take no part."""
+        return self.value <= Dual.of(other).value
+
+    def __ge__(self, other: Any) -> Any:
+        return self.value >= Dual.of(other).value
+
     def __add__(self, other: Any) -> Dual:
         other = Dual.of(other)
         return Dual(self.value + other.value, self.slope + other.slope)

@@ -9,7 +9,7 @@ from typing import Any
 
 import z3
 
-from assay.proofs.scalars.terms import Term
+from assay.proofs.scalars.terms import Condition, Term
 
 EXP = z3.Function("exponential", z3.RealSort(), z3.RealSort())
 
@@ -24,6 +24,12 @@ class Real(Term):
         """The exact value of a Python or numpy number."""
         exact = Fraction(x) if isinstance(x, int | Fraction) else Fraction(float(x))
         return z3.RealVal(f"{exact.numerator}/{exact.denominator}")
+
+    def __le__(self, other: Any) -> Condition:
+        return Condition(self.term <= Real(other).term)
+
+    def __ge__(self, other: Any) -> Condition:
+        return Condition(self.term >= Real(other).term)
 
     @classmethod
     def sort(cls) -> z3.SortRef:

@@ -23,7 +23,7 @@ SPATIAL: tuple[Claim, ...] = (
         "The gradients into input, kernel, bias and class token equal the spec's.",
         r"\langle \bar y, \delta y \rangle = \langle \bar x, \delta x \rangle"
         r" + \langle \bar w, \delta w \rangle + \langle \bar b, \delta b \rangle",
-        "T",
+        "PT",
     ),
     _all(
         "extent",
@@ -66,7 +66,14 @@ SPATIAL: tuple[Claim, ...] = (
         "invariance",
         "Moving the input by the stride moves the output by one, away from the rim.",
         r"x'_a = x_{a - s} \Rightarrow y'_i = y_{i - 1}",
-        "T",
+        "PT",
+    ),
+    _all(
+        "linear",
+        "invariance",
+        "Without a bias the output is linear in the input; but for pooling by the maximum.",
+        r"f(\alpha x + \beta y) = \alpha f(x) + \beta f(y)",
+        "P",
     ),
     _convolution(
         "layout",

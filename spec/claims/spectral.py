@@ -24,7 +24,7 @@ SPECTRAL: tuple[Claim, ...] = (
         "The gradients into signal and weights equal the spec's within the derived error bound.",
         r"\langle \bar y, \delta y \rangle = \langle \bar x, \delta x \rangle"
         r" + \operatorname{Re} \langle \bar W, \delta W \rangle",
-        "T",
+        "PT",
     ),
     _banded(
         "band",
@@ -47,21 +47,21 @@ SPECTRAL: tuple[Claim, ...] = (
         "derivative",
         "The weights of dropped frequencies change nothing, and their gradient is exactly 0.",
         r"\neg \operatorname{keep}(k) \Rightarrow \bar W_k = 0",
-        "TX",
+        "PTX",
     ),
     _whole(
         "per_axis_equals_dense",
         "value",
         "The result is that of one dense transform over the whole grid.",
         r"X_k = \sum_x v_x\, e^{-2 \pi i \sum_a k_a x_a / n_a}",
-        "T",
+        "PT",
     ),
     _linear(
         "round_trip",
         "value",
         "The identity matrix at every frequency returns the signal.",
         r"W_k = I \Rightarrow y = x",
-        "T",
+        "PT",
     ),
     _linear(
         "parseval",
@@ -69,21 +69,21 @@ SPECTRAL: tuple[Claim, ...] = (
         "Unitary weights that are conjugate at opposite frequencies keep the sum of squares.",
         r"W_k W_k^* = I,\; W_{-k} = \overline{W_k} \Rightarrow"
         r" \lVert y \rVert_2 = \lVert x \rVert_2",
-        "T",
+        "PT",
     ),
     _linear(
         "adjoint",
         "derivative",
         "The gradient into the signal is the adjoint of the map.",
         r"\langle f(x), g \rangle = \langle x, f^*(g) \rangle",
-        "T",
+        "PT",
     ),
     _linear(
         "linear",
         "invariance",
         "The output is linear in the signal.",
         r"f(\alpha x + \beta x') = \alpha f(x) + \beta f(x')",
-        "T",
+        "PT",
     ),
     _half(
         "dc_nyquist_imaginary_ignored",
@@ -91,20 +91,20 @@ SPECTRAL: tuple[Claim, ...] = (
         "The imaginary weights of bin 0, and of bin n/2 for even n, change nothing and get exactly"
         " 0.",
         r"2 k \equiv 0 \pmod n \Rightarrow \partial y / \partial \operatorname{Im} W_k = 0",
-        "TX",
+        "PTX",
     ),
     _linear(
         "translation_equivariant",
         "invariance",
         "Shifting the signal around its period shifts the output.",
         r"f(x_{\cdot - s}) = f(x)_{\cdot - s}",
-        "T",
+        "PT",
     ),
     _whole(
         "not_flattened",
         "value",
         "On a grid the transform runs along each axis; that of the flattened grid is another map.",
         r"n_1, n_2 > 1 \Rightarrow f_{n_1 \times n_2} \ne f_{n_1 n_2}",
-        "T",
+        "PT",
     ),
 )
