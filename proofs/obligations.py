@@ -11,6 +11,7 @@ from assay.proofs.theorems import (
     attention_gradient,
     attention_keys,
     attention_reals,
+    configuration_options,
     configurations,
     convolution_maps,
     enclosures,
@@ -48,7 +49,7 @@ _MODULES = (
     linear_maps,
     windows, convolution_maps, spectral_bands, spectral_maps,
     scan_runs, scan_affine, scan_blocks,
-    configurations, model_counts, model_costs, model_training, model_state,
+    configurations, configuration_options, model_counts, model_costs, model_training, model_state,
     kernel_softmax, kernel_attention, kernel_cache, kernel_sequences,
 )  # fmt: skip
 _ORDER = {claim.id: place for place, claim in enumerate(CLAIMS)}
