@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from assay.spec.claims.activation import ACTIVATION
 from assay.spec.claims.attention import ATTENTION
+from assay.spec.claims.bounds import BOUNDS
 from assay.spec.claims.cache import CACHE
 from assay.spec.claims.entry import Claim, Kind
 from assay.spec.claims.hygiene import HYGIENE
@@ -22,6 +23,7 @@ from assay.spec.claims.spectral import SPECTRAL
 __all__ = [
     "ACTIVATION",
     "ATTENTION",
+    "BOUNDS",
     "CACHE",
     "CLAIMS",
     "HYGIENE",
@@ -52,6 +54,7 @@ CLAIMS: tuple[Claim, ...] = (
     *SCANS,
     *SPATIAL,
     *SPECTRAL,
+    *BOUNDS,
     *HYGIENE,
 )
 
