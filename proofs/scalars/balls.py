@@ -61,6 +61,18 @@ class Ball:
         """Hyperbolic tangent."""
         return Ball(self.value.tanh())
 
+    def erf(self) -> Ball:
+        """Error function."""
+        return Ball(self.value.erf())
+
+    def atan(self) -> Ball:
+        """Inverse tangent."""
+        return Ball(self.value.atan())
+
+    def log(self) -> Ball:
+        """Natural logarithm."""
+        return Ball(self.value.log())
+
     def log1p(self) -> Ball:
         """log(1 + x)."""
         return Ball(self.value.log1p())
