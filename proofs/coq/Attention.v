@@ -164,7 +164,8 @@ Proof.
   { intros f. unfold with_values. rewrite map_map. reflexivity. }
   rewrite !rows.
   assert (accs : keys_acc m (with_values (fun v w => v + c * w) keys)
-    = keys_acc m (with_values (fun v _ => v) keys) + c * keys_acc m (with_values (fun _ w => w) keys)).
+    = keys_acc m (with_values (fun v _ => v) keys)
+      + c * keys_acc m (with_values (fun _ w => w) keys)).
   { clear rows. unfold keys_acc, contract.
     induction keys as [| [[s a] [v w]] keys IH]; simpl in *; [lra |].
     rewrite IH. unfold weighted; simpl. destruct a; lra. }
@@ -190,7 +191,8 @@ Notation real_rows := (list (number reals * real_row * number reals)).
 Lemma weights_length : forall top (row : real_row), length (weights top row) = length row.
 Proof. intros. unfold weights, exponentials. rewrite !map_length. reflexivity. Qed.
 
-Lemma plus_length : forall x y : list (number reals), length x = length y -> length (plus x y) = length y.
+Lemma plus_length : forall x y : list (number reals),
+  length x = length y -> length (plus x y) = length y.
 Proof.
   induction x as [| a x IH]; intros [| b y] size; simpl in *; try discriminate; [reflexivity |].
   injection size as size. rewrite (IH y size). reflexivity.

@@ -37,7 +37,8 @@ Proof.
   intros n m. unfold band. destruct (Nat.le_gt_cases n (2 * m)) as [meet | apart].
   - rewrite all_kept; [lia |]. intros k inside. apply keep_iff. lia.
   - replace n with (m + ((n - 2 * m) + m)) at 2 by lia.
-    rewrite !seq_app, !filter_app, !app_length, (all_kept _ _ 0 m), none_kept, all_kept; [lia | | |].
+    rewrite !seq_app, !filter_app, !app_length.
+    rewrite (all_kept _ _ 0 m), none_kept, all_kept; [lia | | |].
     + intros k inside. apply keep_iff. lia.
     + intros k inside. destruct (keep n m k) eqn:kept; [| reflexivity].
       apply keep_iff in kept. lia.

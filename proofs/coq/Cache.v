@@ -26,7 +26,8 @@ Definition append (c : cache) (chunk : list A) : option cache :=
 Theorem append_sizes : forall c chunk after, append c chunk = Some after ->
   length (slots after) = length (slots c) /\ used after = used c + length chunk.
 Proof.
-  intros c chunk after. unfold append. destruct (Nat.leb_spec (used c + length chunk) (length (slots c)));
+  intros c chunk after. unfold append.
+  destruct (Nat.leb_spec (used c + length chunk) (length (slots c)));
     [| discriminate]. intros same; injection same as <-; simpl.
   rewrite !app_length, firstn_length, skipn_length. lia.
 Qed.
@@ -35,7 +36,8 @@ Qed.
 Theorem append_content : forall c chunk after,
   append c chunk = Some after -> content after = content c ++ chunk.
 Proof.
-  intros c chunk after. unfold append. destruct (Nat.leb_spec (used c + length chunk) (length (slots c)));
+  intros c chunk after. unfold append.
+  destruct (Nat.leb_spec (used c + length chunk) (length (slots c)));
     [| discriminate]. intros same; injection same as <-. unfold content; simpl.
   rewrite app_assoc. rewrite firstn_app, app_length, firstn_length, Nat.min_l by lia.
   rewrite Nat.sub_diag, app_nil_r. apply firstn_all2.
@@ -46,7 +48,8 @@ Qed.
 Theorem earlier_slots_kept : forall c chunk after j d,
   append c chunk = Some after -> j < used c -> nth j (slots after) d = nth j (slots c) d.
 Proof.
-  intros c chunk after j d. unfold append. destruct (Nat.leb_spec (used c + length chunk) (length (slots c)));
+  intros c chunk after j d. unfold append.
+  destruct (Nat.leb_spec (used c + length chunk) (length (slots c)));
     [| discriminate]. intros same early; injection same as <-; simpl.
   rewrite app_nth1 by (rewrite firstn_length; lia).
   rewrite <- (firstn_skipn (used c) (slots c)) at 2.

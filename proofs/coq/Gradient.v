@@ -133,7 +133,8 @@ Proof.
 Qed.
 
 Lemma mass_moves : forall c (r : ray),
-  derivable_pt_lim (fun t => sum (exponentials c (at_time t r))) 0 (sum (K := reals) (map (slope c) r)).
+  derivable_pt_lim (fun t => sum (exponentials c (at_time t r))) 0
+    (sum (K := reals) (map (slope c) r)).
 Proof.
   intros c r. induction r as [| p r IH].
   - apply (derivable_pt_lim_const 0).

@@ -1,4 +1,4 @@
-(** Online softmax: the row is read block by block, with a running maximum, mass and weighted sum. *)
+(** Online softmax: the row is read block by block, with running maximum, mass and sum of values. *)
 
 From Coq Require Import List Reals Lra.
 From Assay Require Import Softmax.

@@ -249,7 +249,7 @@ Proof.
     = map (fun _ => 0) before ++ exp (s - top) :: map (fun _ => 0) after).
   { rewrite <- (nothing_seen top before none_before), <- (nothing_seen top after none_after).
     apply map_app. }
-  assert (mass : sum (K := reals) (exponentials top (before ++ (s, true) :: after)) = exp (s - top)).
+  assert (mass : sum (exponentials top (before ++ (s, true) :: after)) = exp (s - top)).
   { rewrite parts. clear. induction before as [| e before IH]; simpl in *.
     - induction after as [| e after IH]; simpl in *; lra.
     - rewrite IH. ring. }
@@ -264,7 +264,8 @@ Qed.
 
 (** Subtracting a finite penalty, however large, leaves a positive weight at the blocked entries. *)
 Definition penalised (penalty : R) (row : real_row) : real_row :=
-  map (fun e : entry reals => ((if snd e then fst e else fst e - penalty) : number reals, true)) row.
+  map (fun e : entry reals =>
+    ((if snd e then fst e else fst e - penalty) : number reals, true)) row.
 
 Theorem penalty_leaks : forall penalty top (row : real_row) w,
   In w (weights top (penalised penalty row)) -> 0 < w.
