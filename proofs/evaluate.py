@@ -99,6 +99,8 @@ RULES: dict[int, Callable[..., Any]] = {
 # Uninterpreted functions that have one meaning wherever they occur.
 NAMED: dict[str, Callable[..., Any]] = {
     "exponential": _exp,
+    "logarithm": lambda x: to_arb(x).log(),
+    "square root": lambda x: to_arb(x).sqrt(),
     "op exp": _exp,
     "op add": operator.add,
     "op sub": operator.sub,
@@ -164,6 +166,8 @@ class Evaluation:
         self.folds = {f.function.name(): f for f in folds}
         self.used: dict[str, Any] = {}
         self._sums: dict[tuple[str, int], Any] = {}
+        # Shared subterms are calculated once; a term that is kept keeps its id.
+        self._known: dict[int, tuple[z3.ExprRef, Any]] = {}
 
     def __call__(self, term: z3.ExprRef) -> Any:
         """The value of ``term``."""
@@ -171,6 +175,12 @@ class Evaluation:
             return self._visit(term)
 
     def _visit(self, term: z3.ExprRef) -> Any:
+        key = term.get_id()
+        if key not in self._known:
+            self._known[key] = (term, self._calculated(term))
+        return self._known[key][1]
+
+    def _calculated(self, term: z3.ExprRef) -> Any:
         literal = value(term)
         if literal is not None:
             return literal

@@ -42,10 +42,14 @@ def unknowns(name: str, *shape: int, make: Callable[[str], Term] = opaque) -> np
 
 def same(name: str, got: np.ndarray, want: np.ndarray) -> Query | Case:
     """Entry by entry: the very same terms need no solver."""
-    pairs = [(a.term, b.term) for a, b in zip(got.flat, want.flat, strict=True)]
+    pairs = [(_term(a), _term(b)) for a, b in zip(got.flat, want.flat, strict=True)]
     if got.shape == want.shape and all(a.eq(b) for a, b in pairs):
         return Case(name, True)
     return Query(name, z3.And(got.shape == want.shape, *(a == b for a, b in pairs)))
+
+
+def _term(x: Any) -> z3.ExprRef:
+    return x.term if isinstance(x, Term) else Opaque(x).term
 
 
 class _Taps:
@@ -280,7 +284,8 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         "history",
         "block",
         r"f((h, s), x \frown y) = f((h, s), x) \frown f((h_{|x|}, s_{|x|}), y)",
-        f"selective_block, chunks of 0 to 2 inputs, 3 in all, 1 or 3 taps, two channels of two states; {ANY}",
+        "selective_block, chunks of 0 to 2 inputs, 3 in all, 1 or 3 taps, two channels of two "
+        f"states; {ANY}",
         partial(block_streams, lambda state: state, CHUNKS, 2),
         Twin("the history is dropped", partial(block_streams, _without_history, CHUNKS[2:3], 1)),
     ),
