@@ -55,8 +55,8 @@ SOFTMAX: tuple[Mutation, ...] = (
         "softmax.py",
         "exp(select(allowed, scores, top) - top), 0)",
         "exp(scores - top), 0)",
-        ("softmax.blocked_zero",),
-        "equal where exp of any number is a number; only an exception flag would tell",
+        (),
+        "equal: what a blocked score makes of exp is not chosen; only an exception flag would tell",
     ),
     Mutation("softmax.py", "mass, 1)", "mass + 1, 1)", ("softmax.row_sum",)),
     Mutation("softmax.py", "mass, 1)", "mass, 0)", ("attention.empty_row",)),
@@ -302,6 +302,7 @@ HELPERS: tuple[Mutation, ...] = (
         "stored = arithmetic.u_store * (weights + error) + arithmetic.tau_store",
         "stored = 0.0 * weights",
         ("softmax.refines",),
+        "the simulated kernels store in the format that they calculate in; properties draw others",
     ),
 )
 

@@ -72,8 +72,8 @@ def chunks(mask: Predicate) -> Iterator[Case]:
 
 
 def window_chunks(window: Predicate) -> Iterator[Case]:
-    """A window moves with its chunk; without limits it hides nothing; with right = 0 it is
-    causal.
+    """A window moves with its chunk; each entry is as its limits say; without limits it hides
+    nothing; with right = 0 it is causal.
     """
     sides = (None, 0, 1, 3)
     for rows, keys, offset, left, right in itertools.product(
@@ -83,6 +83,10 @@ def window_chunks(window: Predicate) -> Iterator[Case]:
         full = window_mask(offset + rows, keys, 0, left, right)[offset:]
         label = f"L={rows}, S={keys}, o={offset}, left={left}, right={right}"
         yield Case(label, np.array_equal(chunk, full))
+        back, ahead = (np.inf if side is None else side for side in (left, right))
+        want = [[-back <= j - (offset + i) <= ahead for j in range(keys)] for i in range(rows)]
+        right_entries = np.array_equal(chunk, np.array(want, bool).reshape(rows, keys))
+        yield Case(f"{label}, entry by entry", right_entries)
         if left is None:
             hidden = (
                 np.ones((rows, keys), bool)
