@@ -261,13 +261,14 @@ def zeros(cells: Any, value: int = 0) -> Iterator[Step]:
 
 def aligned(reverse: Layer) -> Iterator[Step]:
     """Read in reverse, position t is position l - 1 - t of the reversed row; T and l up to 3."""
+    layer: Layer = rnn
     for steps, length in ((s, n) for s in range(1, 4) for n in range(s + 1)):
         given = _rnn(1, steps)
         shared = {k: given[k] for k in ("weight", "bias", "h0")}
         lengths = np.array([length])
         both = bidirectional(rnn, given["x"], shared, shared, lengths=lengths)
         turned = given["x"][:, :length][:, ::-1]
-        alone = rnn(turned, **shared)
+        alone = layer(turned, **shared)
         label = f"{length} of {steps} steps"
         mirrored = reverse(both.backward.outputs, lengths)[:, :length]
         yield same(f"{label}: outputs", mirrored, alone.outputs)
