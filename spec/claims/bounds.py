@@ -83,7 +83,7 @@ BOUNDS: tuple[Claim, ...] = (
     _bounds(
         "order",
         "value",
-        "Sums and products of two numbers commute bit for bit; sums of three depend on their order.",
+        "Sums and products of two numbers commute bit for bit; sums of three need not.",
         r"x + y = y + x,\quad x y = y x,\quad (x + y) + z \ne x + (y + z)",
         "P",
     ),

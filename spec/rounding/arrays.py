@@ -1,7 +1,7 @@
 """Error rules of sums, products of matrices, and of everything that only moves numbers.
 
 sum of n       sum e + gamma_{n-1} sum (|x| + e), for every order of summation
-dot product    as products summed: gamma_n, fused or not, and n tau
+dot product    as products summed: gamma_n, fused or not, and n tau that grow with the sum
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def bilinear(apply: Callable[[Array, Array], Array], x: Carried, y: Carried, ter
     if y.error.any():
         inherited = inherited + apply(a, y.error)
     reach = reach + inherited
-    result = x.summed(value, inherited, reach, terms)
     under = np.where(reach > 0, terms * x.arithmetic.tau_acc, 0.0)
+    result = x.summed(value, inherited, reach + under, terms)
     return x.of(value, result.error + under)
 
 

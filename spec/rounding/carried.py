@@ -53,8 +53,13 @@ class Carried:
 
     @property
     def unit(self) -> float:
-        """Unit roundoff r of one operation, whose result may be stored."""
-        return self.arithmetic.u_acc + self.arithmetic.u_mid
+        """Unit roundoff r of one operation, whose result may be stored: (1 + u) (1 + u') - 1."""
+        return self.arithmetic.u_acc + self.arithmetic.u_mid * (1.0 + self.arithmetic.u_acc)
+
+    @property
+    def eta(self) -> float:
+        """Relative error of one function such as exp, whose result may be stored."""
+        return self.arithmetic.eta + self.arithmetic.u_mid * (1.0 + self.arithmetic.eta)
 
     @property
     def largest(self) -> float:
@@ -95,7 +100,8 @@ class Carried:
         """A sum of terms whose magnitudes sum to ``reach``; partial sums may be stored."""
         own: Any = 0.0
         if roundings > 0:
-            own = gamma(roundings, self.arithmetic.u_acc) + self.arithmetic.u_mid
+            own = gamma(roundings, self.arithmetic.u_acc)
+            own = own + self.arithmetic.u_mid * (1.0 + own)
         error = inherited + np.where(reach == 0, 0.0, own * reach)
         overflows = (reach >= self.largest) & np.isfinite(value)
         return self.of(value, np.where(overflows, np.inf, error))

@@ -2,7 +2,7 @@
 
 x + y    e_x + e_y + r (|x + y| + e_x + e_y)
 x y      |x| e_y + e_x |y| + e_x e_y, and r of the largest product, and tau
-x / y    (e_x + |x / y| e_y) / (|y| - e_y), 2 r (a reciprocal, then a product), and tau
+x / y    (e_x + |x / y| e_y) / (|y| - e_y), two roundings (a reciprocal, then a product), and tau
 f(x)     e_x times the largest |f'| on [x - e_x, x + e_x], the error of f itself, and tau
 max      no larger than the largest e; nothing is rounded
 """
@@ -56,32 +56,35 @@ def divide(x: Carried, y: Carried) -> Carried:
     least = np.abs(y.value) - y.error
     inherited = (x.error + times(np.abs(value), y.error)) / np.where(least > 0, least, np.nan)
     nothing = (x.value == 0) & x.exact & (least > 0) | (y.value == 0) & y.exact
-    return x.computed(value, np.where(nothing, 0.0, inherited), 2.0 * x.unit, tau=~nothing)
+    own = x.unit * (2.0 + x.unit)
+    return x.computed(value, np.where(nothing, 0.0, inherited), own, tau=~nothing)
 
 
 def smooth(x: Carried, function: Callable[[Array], Array], inherited: Array) -> Carried:
     """f(x) for an f that is evaluated to eta, like the exponential."""
     value = function(x.value)
-    own = np.where(value == 0, 0.0, x.arithmetic.eta + x.arithmetic.u_mid)
+    own = np.where(value == 0, 0.0, x.eta)
     inherited = np.where(x.exact, 0.0, inherited)
     return x.computed(value, inherited, own, tau=~((value == 0) & x.exact))
 
 
 def exp(x: Carried) -> Carried:
-    """An error d of x moves it by at most e^x (e^|d| - 1).
+    """An error d of x moves it by at most e^x (e^|d| - 1) = e^(x + |d|) (1 - e^-|d|).
 
     exp2 forms round x log2(e) first.
     """
     shift = x.error + (2.0 * x.arithmetic.u_acc * np.abs(x.value) if x.arithmetic.exp2 else 0.0)
     value = np.exp(x.value)
-    inherited = np.where(np.isneginf(x.value), 0.0, value * np.expm1(shift))
-    own = x.arithmetic.eta + x.arithmetic.u_mid
+    # The second form stays finite where e^|d| overflows and e^x is tiny.
+    moved = np.exp(x.value + shift) * -np.expm1(-shift)
+    inherited = np.where(np.isneginf(x.value), 0.0, moved)
+    own = x.eta
     return x.computed(value, inherited, own, tau=~np.isneginf(x.value))
 
 
 def expm1(x: Carried) -> Carried:
     """As the exponential, whose derivative it has."""
-    return smooth(x, np.expm1, np.exp(x.value) * np.expm1(x.error))
+    return smooth(x, np.expm1, np.exp(x.value + x.error) * -np.expm1(-x.error))
 
 
 def log(x: Carried) -> Carried:
@@ -102,7 +105,8 @@ def sqrt(x: Carried) -> Carried:
     steep = np.sqrt(np.maximum(x.value, 0)) + np.sqrt(np.maximum(x.value - x.error, 0))
     inherited = np.where(x.exact, 0.0, x.error / np.where(steep > 0, steep, np.nan))
     inherited = np.where(steep > 0, inherited, np.sqrt(x.error))
-    return x.computed(np.sqrt(x.value), inherited, 3.0 * x.unit, tau=False)
+    own = x.unit * (3.0 + x.unit * (3.0 + x.unit))
+    return x.computed(np.sqrt(x.value), inherited, own, tau=False)
 
 
 def _nearest(x: Carried) -> Array:
