@@ -1,4 +1,4 @@
-"""Ground instances of the laws of exp for every exponential that a query mentions.
+"""Ground instances of the laws of exp, log and the square root, for each that a query mentions.
 
 exp(x) > 0, exp(0) = 1, exp(x + y) = exp(x) exp(y). The quantified law makes solvers give up; its
 instances at the sums that occur are all that the proofs need. They also hold of exp = 1 and of x ->
@@ -12,9 +12,11 @@ from collections.abc import Iterator, Sequence
 import z3
 
 from assay.proofs.obligation import Premise
-from assay.proofs.scalars.reals import EXP
+from assay.proofs.scalars.reals import EXP, LOG, SQRT
 
 LAW = r"\exp(x) > 0,\; \exp(0) = 1,\; \exp(x + y) = \exp(x) \exp(y)"
+LOG_LAW = r"x > 0 \Rightarrow \exp(\ln x) = x"
+ROOT_LAW = r"x \ge 0 \Rightarrow \sqrt{x} \ge 0,\; \sqrt{x}^2 = x"
 
 
 def subterms(terms: Sequence[z3.ExprRef]) -> Iterator[z3.ExprRef]:
@@ -71,15 +73,30 @@ def _instance(argument: z3.ExprRef) -> z3.BoolRef:
     return z3.And(EXP(argument) > 0, _product(sides[False]) == _product(sides[True]))
 
 
+def _logarithm(argument: z3.ExprRef) -> z3.BoolRef:
+    return z3.Implies(argument > 0, EXP(LOG(argument)) == argument)
+
+
+def _root(argument: z3.ExprRef) -> z3.BoolRef:
+    root = SQRT(argument)
+    return z3.Implies(argument >= 0, z3.And(root >= 0, root * root == argument))
+
+
+_LAWS = ((EXP, LAW, _instance), (LOG, LOG_LAW, _logarithm), (SQRT, ROOT_LAW, _root))
+
+
 def exponential_laws(terms: Sequence[z3.ExprRef]) -> tuple[Premise, ...]:
-    """Instances for every exp(t) in ``terms``, and for those that the instances bring in."""
-    done: dict[int, z3.BoolRef] = {}
+    """Instances for every exp(t), log(t) and root in ``terms``, and for those that the instances
+    bring in.
+    """
+    done: dict[int, Premise] = {}
     pending = list(terms)
     while pending:
-        found = [t for t in subterms(pending) if t.decl().eq(EXP)]
+        found = list(subterms(pending))
         pending = []
-        for term in found:
-            if term.get_id() not in done:
-                done[term.get_id()] = _instance(term.arg(0))
-                pending.append(done[term.get_id()])
-    return tuple(Premise(LAW, instance, "law") for instance in done.values())
+        for function, law, instance in _LAWS:
+            for term in found:
+                if term.decl().eq(function) and term.get_id() not in done:
+                    done[term.get_id()] = Premise(law, instance(term.arg(0)), "law")
+                    pending.append(done[term.get_id()].term)
+    return tuple(done.values())

@@ -27,6 +27,15 @@ class Dual:
         value = self.value.exp()
         return Dual(value, self.slope * value)
 
+    def log(self) -> Dual:
+        """(ln x)' = x' / x."""
+        return Dual(self.value.log(), self.slope / self.value)
+
+    def sqrt(self) -> Dual:
+        """(sqrt x)' = x' / (2 sqrt x)."""
+        root = self.value.sqrt()
+        return Dual(root, self.slope / (2 * root))
+
     def chosen(self, condition: Any, yes: Any, no: Any) -> Dual:
         """The parts of the branch that is taken."""
         yes, no = Dual.of(yes), Dual.of(no)

@@ -1,5 +1,5 @@
-"""z3 real terms. exp is an uninterpreted function: what is used of it are the ground instances of
-its laws.
+"""z3 real terms. exp, log and the square root are uninterpreted functions: what is used of them are
+the ground instances of their laws.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import z3
 from assay.proofs.scalars.terms import Condition, Term
 
 EXP = z3.Function("exponential", z3.RealSort(), z3.RealSort())
+LOG = z3.Function("logarithm", z3.RealSort(), z3.RealSort())
+SQRT = z3.Function("square root", z3.RealSort(), z3.RealSort())
 
 
 class Real(Term):
@@ -24,6 +26,14 @@ class Real(Term):
         """The exact value of a Python or numpy number."""
         exact = Fraction(x) if isinstance(x, int | Fraction) else Fraction(float(x))
         return z3.RealVal(f"{exact.numerator}/{exact.denominator}")
+
+    def log(self) -> Real:
+        """Natural logarithm; known of positive numbers only."""
+        return Real(LOG(z3.simplify(self.term, som=True)))
+
+    def sqrt(self) -> Real:
+        """Square root; known of numbers that are not negative."""
+        return Real(SQRT(z3.simplify(self.term, som=True)))
 
     def __le__(self, other: Any) -> Condition:
         return Condition(self.term <= Real(other).term)

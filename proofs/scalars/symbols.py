@@ -4,8 +4,11 @@ spec's shift is 0.
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import sympy
 
 
@@ -85,26 +88,31 @@ class Symbolic:
     def __repr__(self) -> str:
         return f"Symbolic({self.value})"
 
+    def _with(self, operation: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
+        if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+            return NotImplemented  # an array does it for each of its elements
+        return Symbolic(operation(expression(a), expression(b)))
+
     def __neg__(self) -> Symbolic:
         return Symbolic(-self.value)
 
-    def __add__(self, other: Any) -> Symbolic:
-        return Symbolic(self.value + expression(other))
+    def __add__(self, other: Any) -> Any:
+        return self._with(operator.add, self, other)
 
-    def __sub__(self, other: Any) -> Symbolic:
-        return Symbolic(self.value - expression(other))
+    def __sub__(self, other: Any) -> Any:
+        return self._with(operator.sub, self, other)
 
-    def __mul__(self, other: Any) -> Symbolic:
-        return Symbolic(self.value * expression(other))
+    def __mul__(self, other: Any) -> Any:
+        return self._with(operator.mul, self, other)
 
-    def __truediv__(self, other: Any) -> Symbolic:
-        return Symbolic(self.value / expression(other))
+    def __truediv__(self, other: Any) -> Any:
+        return self._with(operator.truediv, self, other)
 
-    def __rsub__(self, other: Any) -> Symbolic:
-        return Symbolic(expression(other) - self.value)
+    def __rsub__(self, other: Any) -> Any:
+        return self._with(operator.sub, other, self)
 
-    def __rtruediv__(self, other: Any) -> Symbolic:
-        return Symbolic(expression(other) / self.value)
+    def __rtruediv__(self, other: Any) -> Any:
+        return self._with(operator.truediv, other, self)
 
     def __pow__(self, other: int) -> Symbolic:
         return Symbolic(self.value**other)
