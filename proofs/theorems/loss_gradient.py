@@ -70,7 +70,8 @@ def derivative(backward: Map, sizes: tuple[Instance, ...]) -> Iterator[Case]:
     """d/dx of sum(g l) equals the backward's entry, for every target, reduction and smoothing."""
     for rows, classes, kinds in sizes:
         x = logits(rows, classes)
-        for t, reduction, s in itertools.product(targets(rows, classes), kinds, SMOOTHING):
+        shares = SMOOTHING if rows == 1 else SMOOTHING[1:2]
+        for t, reduction, s in itertools.product(targets(rows, classes), kinds, shares):
             g = _cotangent(rows, reduction)
             options = {"reduction": reduction, "label_smoothing": s, "all_ignored": "zero"}
             y = cross_entropy(x, t, **options)
@@ -241,8 +242,8 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         r"\bar x_{iv} = \frac{\partial}{\partial x_{iv}} \sum_i g_i l_i"
         r" = g_i \left(p_{iv} - (1 - s) [v = t_i] - s / V\right)",
         "symbolic logits and g; (rows, classes) in (1,1) and (1,2) with every reduction, (1,3) "
-        "with none and (2,2) with the mean; targets of every class or ignored, smoothing 0, any s, "
-        "and 1",
+        "with none; smoothing 0, any s, and 1; (2,2) with the mean and any s; targets of every "
+        "class or ignored",
         partial(derivative, cross_entropy_backward, INSTANCES),
         Twin(
             "smoothing does not lower the target's share",
