@@ -77,13 +77,15 @@ def whole(name: str) -> Integer:
 
 
 def euclid(*terms: z3.ExprRef) -> Iterator[Premise]:
-    """What division is, for each quotient in the terms: a = b q + r with 0 <= r < b, for b > 0.
+    """What division is, for each quotient and remainder in the terms: a = b q + r with 0 <= r < b,
+    for b > 0.
 
     Solvers know it of constant divisors only.
     """
     for term in subterms(terms):
-        if z3.is_app_of(term, z3.Z3_OP_IDIV):
+        if z3.is_app_of(term, z3.Z3_OP_IDIV) or z3.is_app_of(term, z3.Z3_OP_MOD):
             a, b = term.children()
-            rest = a - b * term
-            known = z3.Implies(b > 0, z3.And(rest >= 0, rest < b))
+            quotient = a / b
+            rest = a - b * quotient if term.eq(quotient) else term
+            known = z3.Implies(b > 0, z3.And(rest >= 0, rest < b, a == b * quotient + rest))
             yield Premise(rf"0 \le {a} - {b} q < {b}", known, "definition")

@@ -26,7 +26,7 @@ SCANS: tuple[Claim, ...] = (
         "The gradients into inputs, parameters and the first state equal the spec's within bounds.",
         r"\langle \bar y, \delta y \rangle = \langle \bar x, \delta x \rangle"
         r" + \langle \bar\theta, \delta\theta \rangle + \langle \bar h_0, \delta h_0 \rangle",
-        "T",
+        "PT",
     ),
     _scan(
         "prefix",
@@ -86,7 +86,7 @@ SCANS: tuple[Claim, ...] = (
         "A step that keeps everything and adds nothing leaves the state as it is: a = 1 and b = 0,"
         " or a step size of 0.",
         r"a_t = 1,\; b_t = 0 \Rightarrow h_t = h_{t-1}",
-        "T",
+        "PT",
     ),
     _affine(
         "packed_reset",

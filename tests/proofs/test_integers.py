@@ -51,3 +51,11 @@ def test_an_integer_has_no_exponential() -> None:
 def test_division_by_zero_has_a_value_like_any_other_function() -> None:
     value = Evaluation({"a": 5, "b": 0})
     assert (value((A // B).term), value((A % B).term)) == (0, 0)
+
+
+def test_a_remainder_obeys_euclid_for_every_positive_divisor() -> None:
+    (known,) = euclid((A % B).term)
+    solver = z3.Solver()
+    solver.add(z3.Not(known.term), B.term == 3)
+    assert solver.check() == z3.unsat
+    assert Evaluation({"a": -5, "b": 3})(known.term)

@@ -51,7 +51,6 @@ def test_it_ran_the_spec(name: str, outcomes: dict[str, Outcome]) -> None:
 
 OWED: frozenset[str] = frozenset(
     {
-        "cache",
         "norm",
     }
 )
