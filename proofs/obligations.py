@@ -37,6 +37,7 @@ from assay.proofs.theorems import (
     scan_blocks,
     scan_runs,
     softmax_exact,
+    softmax_exponents,
     softmax_gradient,
     softmax_ieee,
     softmax_online,
@@ -51,7 +52,7 @@ from assay.spec.claims import CLAIMS
 
 _MODULES = (
     softmax_reals, softmax_exact, softmax_gradient, softmax_tangent, softmax_ieee,
-    softmax_penalty, softmax_online,
+    softmax_penalty, softmax_online, softmax_exponents,
     attention_exact, attention_reals, attention_keys, attention_gradient, attention_flash, masks,
     enclosures,
     activation_gradient, linear_maps, loss_reals, loss_gradient,

@@ -123,7 +123,7 @@ def confirm(query: Query, model: z3.ModelRef | None, tries: int = 200) -> str:
     for values in itertools.chain(candidates, _grid(query, tries)):
         evaluation = Evaluation(values, query.folds)
         if all(evaluation(p.term) for p in query.premises) and not evaluation(query.goal):
-            return evaluation.text()
+            return evaluation.text() or "nothing in it is free"
     return ""
 
 

@@ -50,6 +50,10 @@ class Enclosed:
     middle: np.ndarray
     radius: np.ndarray
 
+    def at(self, order: np.ndarray) -> Enclosed:
+        """Those at these places."""
+        return Enclosed(self.middle[order], self.radius[order])
+
 
 @cache
 def truth(function: Function, name: str) -> Enclosed:
@@ -71,7 +75,8 @@ def worst_ulps(got: np.ndarray, true: Enclosed, name: str) -> np.ndarray:
     form = FORMATS[name]
     size = np.maximum(np.abs(true.middle), form.tiny)
     unit = 2.0 ** (np.floor(np.log2(size)) - form.precision + 1)
-    return (np.abs(got - true.middle) + true.radius) / unit
+    with np.errstate(invalid="ignore"):
+        return (np.abs(got - true.middle) + true.radius) / unit
 
 
 def judged(what: str, label: str, ratios: np.ndarray, x: np.ndarray, limit: float) -> Case:

@@ -91,4 +91,25 @@ SOFTMAX: tuple[Claim, ...] = (
         r"\operatorname{online}(s, a, v) = \sum_j w_j v_j",
         "PT",
     ),
+    _softmax(
+        "exponents",
+        "value",
+        "Less the row's maximum no finite score gives an exponent above 0 or NaN, bit for bit.",
+        r"s_j - m \le 0,\quad s_j - m = 0 \Leftrightarrow s_j = m",
+        "P",
+    ),
+    _softmax(
+        "exponential",
+        "value",
+        "exp of a 16-bit number up to 0 lies in [0, 1], is monotone, and is rounded well.",
+        r"x \le 0 \Rightarrow 0 \le \exp(x) \le 1",
+        "P",
+    ),
+    _softmax(
+        "sentinel",
+        "value",
+        "A finite sentinel is no mask: scores as low are not blocked, an empty row is uniform.",
+        r"\operatorname{softmax}(c, \ldots, c) = (\tfrac1n, \ldots, \tfrac1n)",
+        "P",
+    ),
 )
