@@ -14,6 +14,7 @@ import numpy as np
 
 from assay.properties import reference
 from assay.properties.context import Context
+from assay.properties.variants_grids import grid_variants
 from assay.spec.attention import attention, attention_scores, expand_kv, visible
 from assay.spec.softmax import masked_softmax, penalty_softmax, sentinel_softmax
 
@@ -28,6 +29,7 @@ def variants(ctx: Context, inputs: Arrays, attributes: dict[str, Any]) -> Iterat
         yield from _attention(wide, attributes)
     elif ctx.op.name == "masked_softmax":
         yield from _softmax(wide)
+    yield from grid_variants(ctx.op.name, wide, attributes)
 
 
 def _attention(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:

@@ -19,7 +19,7 @@ from assay.impl.contract import Contract
         ({"dtypes": ()}, "dtypes=()"),
         ({"empty_row": "ones"}, "empty_row='ones' is not valid; valid:"),
         ({"accumulate": "int8"}, "accumulate='int8' is not a format"),
-        ({"accumulate": "input"}, "accumulate='input' is not a format"),
+        ({"accumulate": "output"}, "accumulate='output' is not a format"),
         ({"intermediate": "half"}, "intermediate='half' is not a format"),
         ({"modes": ()}, "modes=()"),
         ({"block_sizes": (0,)}, "block_sizes=(0,)"),
@@ -28,6 +28,15 @@ from assay.impl.contract import Contract
 def test_a_wrong_field_is_named_with_what_is_valid(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         Contract(**{"name": "x", **changes})
+
+
+def test_sums_may_be_those_of_the_input_format_for_every_type() -> None:
+    declared = Contract("x", accumulate="input")
+
+    assert [declared.arithmetic(d).accumulate for d in ("bfloat16", "float64")] == [
+        "bfloat16",
+        "float64",
+    ]
 
 
 def test_sixteen_bit_types_accumulate_in_float32_by_default() -> None:

@@ -15,6 +15,7 @@ from assay.properties.experiment import (
     Expectation,
     Experiment,
     Finite,
+    Inner,
     Loud,
     Rejected,
     Same,
@@ -123,6 +124,17 @@ def test_a_linear_relation_is_judged_over_all_its_terms() -> None:
 
     assert _holds(relation, X, 2 * X, 3 * X)
     assert not _holds(relation, X, 2 * X, 3.5 * X)
+
+
+def test_a_relation_between_inner_products_is_judged_as_one_number() -> None:
+    square, given = (1.0, OUT, OUT), (-2.0, OUT, X)
+    norm = float(X @ X)
+
+    assert _holds(Inner((square, given), -norm, 0.0), X)
+    assert not _holds(Inner((square, given), -norm + 1e-9, 0.0), X)
+    assert _holds(Inner((square,), norm + 1e-9, 1e-8), X)
+    assert not _holds(Inner((square,), norm, 1e-9), X * np.nan)
+    assert not _holds(Inner((given,), 0.0, np.inf), X[:2])
 
 
 def test_between_finite_and_shaped() -> None:
