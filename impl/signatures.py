@@ -31,6 +31,11 @@ SIGNATURES: Mapping[str, Signature] = {
         {"mask": None, "causal": False, "offset": 0, "window": None, "scale": None},
         ("out",),
     ),
+    "kv_cache": Signature(
+        ("q", "k", "v"),
+        {"script": (), "capacity": None, "pads": (), "rolling": False},
+        ("out", "positions", "keys", "values", "lengths", "refused"),
+    ),
     "rnn": Signature(
         ("x", "weight", "bias"), {"h0": None, "lengths": None, "reverse": False}, ("out", "h")
     ),

@@ -57,12 +57,13 @@ class Context:
 
 def context_of(op: Op, description: Description, dtype: str, mode: str) -> Context:
     """The context of one cell, from what the backend says of itself."""
+    offered = bool(op.differentiable) and op.name in description.gradients
     return Context(
         op=op,
         contract=description.contract,
         dtype=dtype,
         mode=mode,
         keywords=description.operations[op.name],
-        gradients=op.name in description.gradients and mode in description.gradient_modes,
-        gradients_elsewhere=op.name in description.gradients,
+        gradients=offered and mode in description.gradient_modes,
+        gradients_elsewhere=offered,
     )

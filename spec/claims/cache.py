@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from assay.spec.claims.entry import Claim, family
 
-_cache = family("cache", "attention")
+_cache = family("cache", "kv_cache")
 
 CACHE: tuple[Claim, ...] = (
     _cache(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.spec.ops.activation import ACTIVATION
 from assay.spec.ops.attention import ATTENTION
+from assay.spec.ops.cache import KV_CACHE
 from assay.spec.ops.entry import Arrays, Attribute, Input, Op
 from assay.spec.ops.linear import LINEAR
 from assay.spec.ops.loss import LOSS
@@ -19,6 +20,7 @@ __all__ = ["OPS", "Arrays", "Attribute", "Input", "Op", "op"]
 OPS: tuple[Op, ...] = (
     MASKED_SOFTMAX,
     ATTENTION,
+    KV_CACHE,
     *NORM,
     *LOSS,
     *LINEAR,
