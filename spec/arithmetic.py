@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Shaped
@@ -92,37 +93,52 @@ class Arithmetic:
                 f"exp_ulps={self.exp_ulps!r} and block={self.block!r} must not be negative"
             )
 
-    @property
+    @cached_property
     def u_store(self) -> float:
         """Unit roundoff of the stored result."""
         return FORMATS[self.storage].unit
 
-    @property
+    @cached_property
     def u_acc(self) -> float:
         """Unit roundoff of one operation."""
         return FORMATS[self.accumulate].unit
 
-    @property
+    @cached_property
     def u_mid(self) -> float:
         """Unit roundoff of a stored intermediate; 0 when it is kept in ``accumulate``."""
         return 0.0 if self.intermediate == self.accumulate else FORMATS[self.intermediate].unit
 
-    @property
+    @cached_property
     def eta(self) -> float:
         """Relative error of one exponential: one ulp is at most 2 u."""
         return 2.0 * self.u_acc * self.exp_ulps
+
+    @cached_property
+    def unit(self) -> float:
+        """Unit roundoff of one operation whose result may be stored: (1 + u) (1 + u') - 1."""
+        return self.u_acc + self.u_mid * (1.0 + self.u_acc)
+
+    @cached_property
+    def largest(self) -> float:
+        """Beyond this an intermediate result overflows."""
+        return min(FORMATS[name].max for name in (self.accumulate, self.intermediate))
+
+    @cached_property
+    def smallest(self) -> float:
+        """Below this an intermediate result is subnormal."""
+        return max(FORMATS[name].tiny for name in (self.accumulate, self.intermediate))
 
     def _absolute(self, name: str) -> float:
         fmt = FORMATS[name]
         return fmt.tiny if self.flush else fmt.subnormal
 
-    @property
+    @cached_property
     def tau_acc(self) -> float:
         """Absolute error of one operation whose result underflows."""
         mid = 0.0 if self.intermediate == self.accumulate else self._absolute(self.intermediate)
         return max(self._absolute(self.accumulate), mid)
 
-    @property
+    @cached_property
     def tau_store(self) -> float:
         """Absolute error of storing a result that underflows."""
         return self._absolute(self.storage)

@@ -26,6 +26,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,17 +47,17 @@ KEPT = 8
 class Unrounded(Arithmetic):
     """Arithmetic that rounds nothing: what is left is inherited."""
 
-    @property
+    @cached_property
     def u_acc(self) -> float:
         """Zero."""
         return 0.0
 
-    @property
+    @cached_property
     def u_mid(self) -> float:
         """Zero."""
         return 0.0
 
-    @property
+    @cached_property
     def tau_acc(self) -> float:
         """Zero."""
         return 0.0
@@ -119,11 +120,14 @@ def _diagonal(x: Float[np.ndarray, "B S"]) -> Float[np.ndarray, "B S S"]:
 
 
 def _pulled(cell: Cell, reading: Iterable[Any], after: Iterable[Any]) -> State:
-    """The way back from each unit vector: entry [i, b, j] is d after[i] / d before[j] of row b."""
+    """The way back from each unit vector: entry [i, ..., b, j] is d after[i] / d before[j] of row
+    b, for one step or for all steps at once.
+    """
     known = tuple(after)
-    batch, hidden = known[0].shape
+    *rows, hidden = known[0].shape
     size = hidden * len(known)
-    unit = np.broadcast_to(np.eye(size)[:, None, :], (size, batch, size))
+    each = np.eye(size).reshape(size, *(1 for _ in rows), size)
+    unit = np.broadcast_to(each, (size, *rows, size))
     d = tuple(np.split(unit, len(known), axis=-1))
     return cell.back(tuple(reading), known, d, np.zeros(()), added)[0]
 
@@ -162,15 +166,13 @@ def follow_back(
     """The way back through items (reading, after, before, exists), last one first: what each step
     gives, and the gradient into the first state, with bounds on their errors.
     """
-    bare, plain = _mapped(cell, _exact), _mapped(cell, _value)
+    bare, jacobians = _mapped(cell, _exact), _jacobians(cell, items)
     parts, given = Parts(_diagonal(_errors(d))), []
-    for reading, after, before, there in items:
+    for (reading, after, before, there), jacobian in zip(items, jacobians, strict=True):
         known, reached = (tuple(map(_exact, parts)) for parts in (reading, after))
         arriving, loose = _exact(before), tuple(_exact(part, error=True) for part in d)
         onward, sums = cell.back(reading, after, d, before, join)
         inherited, _ = bare.back(known, reached, loose, arriving, join)
-        pulled = _pulled(plain, map(_value, reading), map(_value, after))
-        jacobian = np.swapaxes(_values(pulled), 0, 1)
         if there is not None:
             onward = _passing(there, onward, d, before)
             inherited = _passing(there, inherited, loose, arriving)
@@ -180,6 +182,16 @@ def follow_back(
         d = _with_errors(onward, np.minimum(parts.total, _errors(onward)))
         given.append(sums)
     return given, d
+
+
+def _jacobians(cell: Cell, items: list[tuple[Any, ...]]) -> Iterable[Float[np.ndarray, "B S S"]]:
+    """The Jacobian of each step, errors left out."""
+    if not items:
+        return []
+    steps = ((map(_value, reading), map(_value, after)) for reading, after, _, _ in items)
+    reading, after = (map(np.stack, zip(*part, strict=True)) for part in zip(*steps, strict=True))
+    pulled = _pulled(_mapped(cell, _value), reading, after)
+    return np.moveaxis(_values(pulled), 0, -2)
 
 
 def _passing(there: Array, after: State, d: State, before: Array) -> State:

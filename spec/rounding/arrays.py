@@ -115,12 +115,12 @@ def mover(function: Any) -> Callable[..., Any]:
                 function(part, *rest, **kwargs) for part in (first.value, first.error)
             )
             if not isinstance(values, list | tuple):
-                return first.of(values, errors)
-            return [first.of(v, e) for v, e in zip(values, errors, strict=True)]
+                return first.trusted(values, errors)
+            return [first.trusted(v, e) for v, e in zip(values, errors, strict=True)]
         carried = next(x for x in first if isinstance(x, Carried))
         parts = [carried.like(x) for x in first]
         value = function([p.value for p in parts], *rest, **kwargs)
-        return carried.of(value, function([p.error for p in parts], *rest, **kwargs))
+        return carried.trusted(value, function([p.error for p in parts], *rest, **kwargs))
 
     return rule
 

@@ -7,8 +7,20 @@ from typing import Any, Self
 
 import numpy as np
 
-from assay.spec.arithmetic import FORMATS, Arithmetic, gamma
+from assay.spec.arithmetic import Arithmetic, gamma
 from assay.spec.scalars import Array
+
+
+def magnitude(x: Array) -> Array:
+    """|x| in float64."""
+    return np.abs(x).astype(np.float64, copy=False)
+
+
+def _all_below(x: Array, limit: float) -> bool:
+    """Whether all are numbers below the limit, which is so but for overflows and inputs that are
+    not finite.
+    """
+    return not x.size or bool(x.max() < limit)
 
 
 class Carried:
@@ -37,8 +49,8 @@ class Carried:
         if isinstance(x, type(self)):
             return x
         array = np.asarray(x)
-        if not np.issubdtype(array.dtype, np.floating):
-            return self.of(array)
+        if array.dtype.kind != "f":
+            return self.trusted(array, np.zeros(array.shape))
         with np.errstate(all="ignore"):
             size = np.abs(array).astype(np.float64)
             short = (size < 2.0**8) & (np.floor(size * 256.0) == size * 256.0)
@@ -47,14 +59,21 @@ class Carried:
             error = np.where(short | ~np.isfinite(size), 0.0, self.arithmetic.u_acc * size + low)
         return self.of(array, error)
 
+    def trusted(self, value: Any, error: Any) -> Self:
+        """``of`` for errors that are numbers in float64, in the shape of the values."""
+        made = object.__new__(type(self))
+        made.value, made.error = np.asarray(value), np.asarray(error)
+        made.arithmetic = self.arithmetic
+        return made
+
     def moved(self, move: Callable[[Array], Array]) -> Self:
         """Values and errors moved alike."""
-        return self.of(move(self.value), move(self.error))
+        return self.trusted(move(self.value), move(self.error))
 
     @property
     def unit(self) -> float:
         """Unit roundoff r of one operation, whose result may be stored: (1 + u) (1 + u') - 1."""
-        return self.arithmetic.u_acc + self.arithmetic.u_mid * (1.0 + self.arithmetic.u_acc)
+        return self.arithmetic.unit
 
     @property
     def eta(self) -> float:
@@ -64,24 +83,35 @@ class Carried:
     @property
     def largest(self) -> float:
         """Beyond this a result overflows."""
-        formats = (self.arithmetic.accumulate, self.arithmetic.intermediate)
-        return min(FORMATS[name].max for name in formats)
+        return self.arithmetic.largest
 
     @property
     def smallest(self) -> float:
         """Below this a result is subnormal."""
-        formats = (self.arithmetic.accumulate, self.arithmetic.intermediate)
-        return max(FORMATS[name].tiny for name in formats)
+        return self.arithmetic.smallest
 
     @property
     def reach(self) -> Array:
         """Largest magnitude that a computed value may have."""
-        return np.abs(self.value).astype(np.float64) + self.error
+        return magnitude(self.value) + self.error
 
     @property
     def exact(self) -> Array:
         """Where there is no error."""
-        return self.error == 0
+        return np.asarray(self.error == 0)
+
+    @property
+    def nowhere_exact(self) -> bool:
+        """Whether every number has an error."""
+        return np.count_nonzero(self.error) == self.error.size
+
+    def plainly(
+        self, value: Array, inherited: Array, own: Array | float, *, tau: Array | bool
+    ) -> Self | None:
+        """``computed`` where all is finite and nothing overflows, else None."""
+        size = magnitude(value) + inherited
+        error = inherited + own * size + tau * self.arithmetic.tau_acc
+        return self.trusted(value, error) if _all_below(size + error, self.largest) else None
 
     def computed(
         self, value: Array, inherited: Array, own: Array | float, *, tau: Array | bool
@@ -90,8 +120,11 @@ class Carried:
 
         tau  where the operation may underflow, also below the smallest number of this float64
         """
+        plain = self.plainly(value, inherited, own, tau=tau)
+        if plain is not None:
+            return plain
         inherited = np.where(np.isnan(inherited), np.inf, inherited)
-        size = np.abs(value).astype(np.float64) + inherited
+        size = magnitude(value) + inherited
         error = inherited + own * size + np.where(tau, self.arithmetic.tau_acc, 0.0)
         overflows = (size + error >= self.largest) & ~np.isinf(value)
         return self.of(value, np.where(overflows, np.inf, error))
@@ -102,6 +135,8 @@ class Carried:
         if roundings > 0:
             own = gamma(roundings, self.arithmetic.u_acc)
             own = own + self.arithmetic.u_mid * (1.0 + own)
+        if own < np.inf and _all_below(reach, self.largest):
+            return self.trusted(value, inherited + own * reach)
         error = inherited + np.where(reach == 0, 0.0, own * reach)
         overflows = (reach >= self.largest) & np.isfinite(value)
         return self.of(value, np.where(overflows, np.inf, error))

@@ -17,21 +17,30 @@ from typing import Any
 import numpy as np
 
 from assay.spec.error_function import error_function
-from assay.spec.rounding.carried import Carried
+from assay.spec.rounding.carried import Carried, magnitude
 from assay.spec.rounding.conditions import comparison
 from assay.spec.scalars import Array
 
 
+def _exactly(x: Carried, number: int) -> Array:
+    """Where x is this number, without error."""
+    return np.asarray((x.value == number) & x.exact)
+
+
 def add(x: Carried, y: Carried, sign: int = 1) -> Carried:
     """x + y, or x - y; adding an exact 0 is exact."""
-    trivial = ((x.value == 0) & x.exact) | ((y.value == 0) & y.exact)
-    own = np.where(trivial, 0.0, x.unit)
+    own: Any = x.unit
+    if not (x.nowhere_exact and y.nowhere_exact):
+        own = np.where(_exactly(x, 0) | _exactly(y, 0), 0.0, own)
     return x.computed(x.value + sign * y.value, x.error + y.error, own, tau=False)
 
 
 def times(a: Array, b: Array) -> Array:
     """Product of a magnitude and an error, where 0 times anything but an unknown error is 0."""
-    return np.where((a == 0) & ~np.isinf(b) | (b == 0), 0.0, a * b).astype(np.float64)
+    product = np.asarray(a * b, np.float64)
+    if np.isfinite(product).all():
+        return product
+    return np.where((a == 0) & ~np.isinf(b) | (b == 0), 0.0, product)
 
 
 def multiply(x: Carried | Array, y: Carried | Array) -> Carried:
@@ -42,11 +51,17 @@ def multiply(x: Carried | Array, y: Carried | Array) -> Carried:
     if not isinstance(y, Carried):
         mask = y
         return x.moved(lambda part: part * mask)
-    inherited = times(np.abs(x.value), y.error) + times(np.abs(y.value), x.error)
-    inherited = inherited + times(x.error, y.error)
-    one = (np.abs(x.value) == 1) & x.exact | (np.abs(y.value) == 1) & y.exact
-    zero = (x.value == 0) & x.exact | (y.value == 0) & y.exact
-    result = x.computed(x.value * y.value, inherited, x.unit, tau=~zero)
+    a, b = magnitude(x.value), magnitude(y.value)
+    value: Any = x.value * y.value
+    if x.nowhere_exact and y.nowhere_exact:
+        inherited = a * y.error + b * x.error + x.error * y.error
+        plain = x.plainly(value, inherited, x.unit, tau=True)
+        if plain is not None:
+            return plain
+    inherited = times(a, y.error) + times(b, x.error) + times(x.error, y.error)
+    one = (a == 1) & x.exact | (b == 1) & y.exact
+    zero = _exactly(x, 0) | _exactly(y, 0)
+    result = x.computed(value, inherited, x.unit, tau=~zero)
     return x.of(result.value, np.where(one, inherited, result.error))
 
 
