@@ -6,14 +6,15 @@ the elements of an object array. Python's ``if`` and numpy's comparisons do not,
 once, here. An element may offer ``select`` (a condition) and ``maximum`` (an ordered scalar).
 
 One element may also stand for a stretch of the last axis of any length (a statement about all n):
-it then offers ``total``, ``any_of`` (a condition) and ``row_max``, and elements without them are
-single entries. Nothing else is asked of an element.
+it then offers ``total``, ``count``, ``any_of`` (a condition) and ``row_max``, and elements without
+them are single entries. Nothing else is asked of an element.
 """
 
 from __future__ import annotations
 
 import math
 from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -159,3 +160,17 @@ def total(x: Array) -> Array:
         parts = [x[..., j : j + 1] for j in range(x.shape[-1])]
         return np.asarray(reduce(np.add, parts), dtype=object)
     return np.sum(x, axis=-1, keepdims=True)
+
+
+def count(x: Array) -> Any:
+    """Number of entries along the last axis; 1 for an empty one, so that it can divide a sum of
+    none.
+
+    >>> count(np.zeros((2, 3))), count(np.zeros((2, 0)))
+    (3, 1)
+    """
+    entries = x.shape[-1]
+    if is_symbolic(x) and x.size and any(hasattr(e, "count") for e in x.flat):
+        row = x.reshape(-1, entries)[0]
+        return reduce(add, (e.count() if hasattr(e, "count") else 1 for e in row))
+    return max(entries, 1)

@@ -46,6 +46,10 @@ class Dual:
         parts = (x.total() if hasattr(x, "total") else x for x in (self.value, self.slope))
         return Dual(*parts)
 
+    def count(self) -> Any:
+        """Number of entries of a stretch; a constant."""
+        return self.value.count() if hasattr(self.value, "count") else 1
+
     def row_max(self, scores: Any, allowed: Any) -> Any:
         """The shift, with a slope that is left free: no result depends on it.
 
@@ -80,6 +84,15 @@ class Dual:
         other = Dual.of(other)
         value = self.value / other.value
         return Dual(value, (self.slope - value * other.slope) / other.value)
+
+    def __neg__(self) -> Dual:
+        return Dual(-self.value, -self.slope)
+
+    def __rsub__(self, other: Any) -> Dual:
+        return Dual.of(other) - self
+
+    def __rtruediv__(self, other: Any) -> Dual:
+        return Dual.of(other) / self
 
     __radd__ = __add__
     __rmul__ = __mul__

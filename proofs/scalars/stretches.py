@@ -186,6 +186,10 @@ class Stretch:
         """Sum of the stretch."""
         return type(self.at(GENERIC))(self.axis.sum_of(self).at(self.axis.length))
 
+    def count(self) -> Term:
+        """Number of entries, as a sum of ones: a scalar of the same arithmetic."""
+        return Stretch(self.axis, lambda _: self.axis.kind(1)).total()
+
     def row_max(self, scores: Any, allowed: Any) -> Term:
         """The number that the spec subtracts before the exponential.
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from assay.spec.functions import sqrt
-from assay.spec.scalars import Array, total
+from assay.spec.scalars import Array, count, total
 
 Rows = Shaped[np.ndarray, "*b n"]
 
@@ -28,7 +28,7 @@ def mean(x: Rows) -> Shaped[np.ndarray, "*b 1"]:
     >>> mean(np.array([1.0, 3.0])).tolist()
     [2.0]
     """
-    return total(x) / max(x.shape[-1], 1)
+    return total(x) / count(x)
 
 
 def standardize(x: Rows, eps: float) -> Standardized:

@@ -49,11 +49,7 @@ def test_it_ran_the_spec(name: str, outcomes: dict[str, Outcome]) -> None:
     assert all(re.fullmatch(r"[0-9a-f]{16}", f.hash) for f in outcomes[name].spec)
 
 
-OWED: frozenset[str] = frozenset(
-    {
-        "norm",
-    }
-)
+OWED: frozenset[str] = frozenset()
 """Families whose obligations are still to be written: the report shows their claims as open."""
 
 
