@@ -15,6 +15,8 @@ from assay.proofs.obligations import OBLIGATIONS, select
 from assay.spec.claims import CLAIMS
 
 IDS = [o.id for o in OBLIGATIONS]
+# One process settles them all, once, and uses both cores; its first test waits for that.
+pytestmark = [pytest.mark.xdist_group("obligations"), pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")
