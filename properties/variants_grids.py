@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -12,7 +13,7 @@ from assay.spec.spatial.convolution import convolution
 from assay.spec.spatial.patches import patch_embedding
 from assay.spec.spatial.pooling import max_pool, mean_pool
 from assay.spec.spatial.windows import PerAxis, per_axis
-from assay.spec.spectral.bands import band_mask, modes_of
+from assay.spec.spectral.bands import modes_of
 from assay.spec.spectral.fno_block import fno_block
 from assay.spec.spectral.rfft_conv import spectral_conv_rfft
 from assay.spec.spectral.spectral_conv import spectral_conv
@@ -41,8 +42,7 @@ def _flipped(weight: np.ndarray) -> np.ndarray:
 
 def _convolution(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:
     def run(inputs: Arrays | None = None, **changed: Any) -> Callable[[], np.ndarray]:
-        given = {**x, **(inputs or {})}
-        rules = {**attributes, **changed}
+        given, rules = {**x, **(inputs or {})}, {**attributes, **changed}
         return lambda: convolution(given["x"], given["weight"], given.get("bias"), **rules)
 
     if "bias" in x:
@@ -54,7 +54,8 @@ def _convolution(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:
     for name in ("stride", "padding", "dilation"):
         value = attributes.get(name)
         if isinstance(value, tuple) and len(set(value)) > 1:
-            yield f"each axis has another axis' {name}", run(**{name: value[::-1]})
+            turned: dict[str, Any] = {name: value[::-1]}
+            yield f"each axis has another axis' {name}", run(None, **turned)
     groups = attributes.get("groups", 1)
     if groups > 1:
         order = np.arange(x["weight"].shape[0]).reshape(groups, -1)
@@ -128,8 +129,22 @@ def _padded_max(x: np.ndarray, rules: dict[str, Any]) -> np.ndarray:
     return max_pool(wide, window=window, stride=rules.get("stride"))
 
 
-def _more(modes: PerAxis, by: int) -> PerAxis:
-    return max(modes + by, 0) if isinstance(modes, int) else tuple(max(m + by, 0) for m in modes)
+def _bands(x: Arrays, modes: PerAxis) -> dict[str, Arrays]:
+    """The matrices of the frequencies that wrong bands keep, the others being 0."""
+    n = x["x"].shape[1:-1]
+    rules: dict[str, Callable[[np.ndarray, int, int], np.ndarray]] = {
+        "the frequency +m is kept too": lambda k, size, m: (k <= m) | (size - m <= k),
+        "the frequency -m is left out": lambda k, size, m: (k < m) | (size - m < k),
+        "only frequencies 0 .. m - 1 are kept": lambda k, size, m: k < m,
+    }
+    found = {}
+    for name, rule in rules.items():
+        kept = np.ones((), dtype=bool)
+        for size, m in zip(n, modes_of(modes, n), strict=True):
+            kept = np.logical_and.outer(kept, rule(np.arange(size), size, m))
+        flat = kept.reshape(-1, 1, 1)
+        found[name] = {part: np.where(flat, x[part], 0) for part in ("re", "im")}
+    return found
 
 
 def _spectral(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:
@@ -140,12 +155,9 @@ def _spectral(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:
 
     modes, n = attributes.get("modes"), x["x"].shape[1:-1]
     if modes is not None:
-        yield "the frequency +m is kept too", lambda: run(modes=_more(modes, 1))
-        yield "one frequency too few is kept on each side", lambda: run(modes=_more(modes, -1))
+        for name, changed in _bands(x, modes).items():
+            yield name, partial(run, changed, modes=None)
         yield "the band is ignored", lambda: run(modes=None)
-        ahead = _positive(n, modes)
-        kept = {name: np.where(ahead, x[name], 0) for name in ("re", "im")}
-        yield "only frequencies 0 .. m - 1 are kept", lambda: run(kept)
     yield from _weights(x, lambda inputs: run(inputs))
     count = prod(n)
     yield "the result is not divided by N", lambda: run() * count
@@ -158,26 +170,17 @@ def _spectral(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:
         )
 
 
-def _positive(n: tuple[int, ...], modes: PerAxis) -> np.ndarray:
-    """Frequencies below m on every axis, [N, 1, 1]."""
-    each = [np.arange(size) < m for size, m in zip(n, modes_of(modes, n), strict=True)]
-    ahead = each[0]
-    for axis in each[1:]:
-        ahead = np.logical_and.outer(ahead, axis)
-    return np.asarray((ahead.reshape(-1) & band_mask(n, modes))[:, None, None])
-
-
 def _weights(x: Arrays, run: Callable[[Arrays], np.ndarray]) -> Iterator[Variant]:
     """What the matrices of the frequencies may be taken for."""
     width = np.eye(x["re"].shape[-1])
-    changes = {
+    changes: dict[str, Arrays] = {
         "the imaginary weights are ignored": {"im": 0 * x["im"]},
         "the imaginary weights have the other sign": {"im": -x["im"]},
         "the matrices are transposed": {m: np.swapaxes(x[m], 1, 2) for m in ("re", "im")},
         "channels are not mixed": {m: x[m] * width for m in ("re", "im")},
     }
     for name, changed in changes.items():
-        yield name, lambda changed=changed: run({**x, **changed})  # type: ignore[misc]
+        yield name, partial(run, {**x, **changed})
 
 
 def _half(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:
@@ -210,6 +213,6 @@ def _block(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:
     if name != "identity":
         yield "the activation is left out", lambda: run({}, activation="identity")
     modes = attributes.get("modes")
-    if modes is not None:
-        yield "the frequency +m is kept too", lambda: run({}, modes=_more(modes, 1))
+    for words, changed in ({} if modes is None else _bands(x, modes)).items():
+        yield words, partial(run, changed, modes=None)
     yield from _weights(x, run)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from assay.zoo.fault import Control, Fault
+from assay.zoo.grid_faults import GRID_CONTROLS, GRID_FAULTS
 from assay.zoo.state_faults import STATE_FAULTS
 from assay.zoo.value_faults import VALUE_FAULTS
 
 _TILED = "assay.zoo.controls.tiled"
 
-FAULTS: tuple[Fault, ...] = (*VALUE_FAULTS, *STATE_FAULTS)
+FAULTS: tuple[Fault, ...] = (*VALUE_FAULTS, *STATE_FAULTS, *GRID_FAULTS)
 
 CONTROLS: tuple[Control, ...] = (
     Control("tiles-16", f"{_TILED}:Tiles16", "tiles of 16 keys with a running maximum"),
@@ -29,4 +30,5 @@ CONTROLS: tuple[Control, ...] = (
         "assay.zoo.controls.torch_upcast:TorchUpcast",
         "torch in float32 whatever the inputs are",
     ),
+    *GRID_CONTROLS,
 )
