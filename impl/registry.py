@@ -38,9 +38,25 @@ BACKENDS: tuple[Builtin, ...] = (
         "scaled_dot_product_attention, flash kernel",
     ),
     Builtin(
+        "torch.cache.static",
+        f"{_HOME}.torch_cache:TorchCacheStatic",
+        "decoding with keys and values in preallocated slots, or in a ring",
+    ),
+    Builtin(
+        "torch.cache.growing",
+        f"{_HOME}.torch_cache:TorchCacheGrowing",
+        "decoding with keys and values that are joined to those before",
+    ),
+    Builtin(
         "torch.layers",
         f"{_HOME}.torch_layers:TorchLayers",
         "functional linear maps, activations, norms and losses",
+    ),
+    Builtin("torch.gelu", f"{_HOME}.torch_layers:TorchGelu", "functional GELU, both forms"),
+    Builtin(
+        "torch.layers.16bit",
+        f"{_HOME}.torch_layers:TorchSums16",
+        "layer norm and embedding in bfloat16 and float16, with sums in the format of the input",
     ),
     Builtin(
         "torch.modules",
@@ -81,6 +97,21 @@ BACKENDS: tuple[Builtin, ...] = (
         "torch.dft",
         f"{_HOME}.torch_spectral:TorchDft",
         "spectral convolutions by matrices of cosines and sines",
+    ),
+    Builtin(
+        "torch.rnn",
+        f"{_HOME}.torch_recurrent:TorchRnn",
+        "nn.RNN, nn.LSTM and nn.GRU, packed, bidirectional, and their cells",
+    ),
+    Builtin(
+        "torch.rnn.loop",
+        f"{_HOME}.torch_recurrent:TorchRnnLoop",
+        "recurrences in tensor operations, step by step",
+    ),
+    Builtin(
+        "torch.scan",
+        f"{_HOME}.torch_scan:TorchScan",
+        "scans step by step, as a tree and as a matrix",
     ),
     Builtin(
         "torch.mha",

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from assay.properties.attention_relations import RELATIONS
 from assay.properties.attention_values import VALUES
+from assay.properties.cache_properties import CACHE_PROPERTIES
 from assay.properties.convolution_properties import CONVOLUTION_PROPERTIES
 from assay.properties.hygiene import HYGIENE
 from assay.properties.layer_properties import LAYER_PROPERTIES
 from assay.properties.property import Property
+from assay.properties.recurrent_properties import RECURRENT_PROPERTIES
+from assay.properties.scan_properties import SCAN_PROPERTIES
 from assay.properties.softmax_properties import SOFTMAX
 from assay.properties.spectral_properties import SPECTRAL_PROPERTIES
 
@@ -15,9 +18,12 @@ PROPERTIES: tuple[Property, ...] = (
     *SOFTMAX,
     *VALUES,
     *RELATIONS,
+    *CACHE_PROPERTIES,
     *LAYER_PROPERTIES,
     *CONVOLUTION_PROPERTIES,
     *SPECTRAL_PROPERTIES,
+    *RECURRENT_PROPERTIES,
+    *SCAN_PROPERTIES,
     *HYGIENE,
 )
 

@@ -168,6 +168,7 @@ def _imports(host: str, experiment: Experiment) -> str:
     names = (
         "base64",
         "contextlib",
+        "dataclasses",
         "faulthandler",
         "inspect",
         "linecache",

@@ -14,7 +14,9 @@ import numpy as np
 
 from assay.properties import reference
 from assay.properties.context import Context
+from assay.properties.variants_cache import cache_variants
 from assay.properties.variants_grids import grid_variants
+from assay.properties.variants_sequences import sequence_variants
 from assay.spec.attention import attention, attention_scores, expand_kv, visible
 from assay.spec.softmax import masked_softmax, penalty_softmax, sentinel_softmax
 
@@ -29,7 +31,10 @@ def variants(ctx: Context, inputs: Arrays, attributes: dict[str, Any]) -> Iterat
         yield from _attention(wide, attributes)
     elif ctx.op.name == "masked_softmax":
         yield from _softmax(wide)
+    if ctx.op.name == "kv_cache":
+        yield from cache_variants(wide, attributes)
     yield from grid_variants(ctx.op.name, wide, attributes)
+    yield from sequence_variants(ctx.op.name, wide, attributes)
 
 
 def _attention(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from assay.properties.recipe import Recipe
+from assay.properties.recipes.caches import CACHES
 from assay.properties.recipes.grids import GRIDS_RECIPES
 from assay.properties.recipes.layers import LAYERS
+from assay.properties.recipes.sequences import SEQUENCES
 
-RECIPES: Mapping[str, Recipe] = {r.op: r for r in (*LAYERS, *GRIDS_RECIPES)}
+RECIPES: Mapping[str, Recipe] = {r.op: r for r in (*LAYERS, *CACHES, *GRIDS_RECIPES, *SEQUENCES)}

@@ -22,14 +22,18 @@ _OUTPUTS: dict[str, tuple[str, ...]] = {
 }
 
 
+def _stream(inputs: Arrays) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return inputs["q"], inputs["k"], inputs["v"]
+
+
 def _forward(inputs: Arrays, attributes: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    return dict(zip(_OUTPUTS, decode(**inputs, **attributes), strict=True))
+    return dict(zip(_OUTPUTS, decode(*_stream(inputs), **attributes), strict=True))
 
 
 def _bound(
     inputs: Arrays, attributes: Mapping[str, Any], arithmetic: Arithmetic
 ) -> dict[str, np.ndarray]:
-    found = decode_bound(**inputs, arithmetic=arithmetic, **attributes)
+    found = decode_bound(*_stream(inputs), arithmetic=arithmetic, **attributes)
     return dict(zip(_OUTPUTS, found, strict=True))
 
 

@@ -14,8 +14,10 @@ import numpy as np
 from assay.impl import implements, implements_vjp
 from assay.impl.backends.numpy_float32 import NumpyFloat32
 from assay.impl.protocol import Backend
+from tests.properties.saboteurs_cache import CACHE
 from tests.properties.saboteurs_grids import GRIDS
 from tests.properties.saboteurs_layers import LAYERS
+from tests.properties.saboteurs_sequences import SEQUENCES
 
 Array = np.ndarray
 Spoil = Callable[["Saboteur", dict[str, Any], Array], Array]
@@ -307,8 +309,10 @@ def _one_for_none(self: Saboteur, call: dict[str, Any], out: Array) -> Array:
 
 
 SABOTEURS: dict[str, Callable[[], Backend]] = {
+    **CACHE,
     **LAYERS,
     **GRIDS,
+    **SEQUENCES,
     "softmax.refines": lambda: Saboteur(_times(1.0001)),
     "softmax.vjp_refines": lambda: Saboteur(gradients=_grad_times(1.001)),
     "softmax.blocked_zero": lambda: Saboteur(

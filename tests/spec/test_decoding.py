@@ -13,10 +13,8 @@ from hypothesis import strategies as st
 from assay.spec.decoding import decode, pasts, recompute, steps
 from tests.spec.agreement import assert_encloses, assert_notices, assert_rounded_within_bounds
 
-Arrays = dict[str, np.ndarray]
 
-
-def stream(tokens: int, seed: int = 0, layers: int = 2, batch: int = 2) -> Arrays:
+def stream(tokens: int, seed: int = 0, layers: int = 2, batch: int = 2) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     shapes = {"q": (4, tokens, 3), "k": (2, tokens, 3), "v": (2, tokens, 5)}
     return {n: rng.normal(size=(layers, batch, *shape)) for n, shape in shapes.items()}
