@@ -8,7 +8,8 @@ cyclotomic polynomial of order N divides their difference.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cached_property
 from math import prod
@@ -112,6 +113,11 @@ class Polynomial:
     def _like(self, element: PolyElement) -> Polynomial:
         return Polynomial(self.names, element)
 
+    def _with(self, operation: Callable[[Any, Any], PolyElement], a: Any, b: Any) -> Any:
+        if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+            return NotImplemented  # an array does it for each of its elements
+        return self._like(self.names.reduced(operation(self._of(a), self._of(b))))
+
     def _of(self, other: Any) -> PolyElement:
         return other.element if isinstance(other, Polynomial) else self.names.number(other)
 
@@ -121,17 +127,17 @@ class Polynomial:
     def __neg__(self) -> Polynomial:
         return self._like(-self.element)
 
-    def __add__(self, other: Any) -> Polynomial:
-        return self._like(self.element + self._of(other))
+    def __add__(self, other: Any) -> Any:
+        return self._with(operator.add, self, other)
 
-    def __sub__(self, other: Any) -> Polynomial:
-        return self._like(self.element - self._of(other))
+    def __sub__(self, other: Any) -> Any:
+        return self._with(operator.sub, self, other)
 
-    def __rsub__(self, other: Any) -> Polynomial:
-        return self._like(self._of(other) - self.element)
+    def __rsub__(self, other: Any) -> Any:
+        return self._with(operator.sub, other, self)
 
-    def __mul__(self, other: Any) -> Polynomial:
-        return self._like(self.names.reduced(self.element * self._of(other)))
+    def __mul__(self, other: Any) -> Any:
+        return self._with(operator.mul, self, other)
 
     def __truediv__(self, other: Any) -> Polynomial:
         """By a plain number."""

@@ -220,7 +220,7 @@ def _derived(
     claim: str, variant: str, statement: str, generality: str, body: Body, twin: Twin
 ) -> Obligation:
     return Obligation(
-        f"{claim}/{variant}", claim, statement, generality, "derived", "sympy", body, twin
+        f"{claim}/{variant}", claim, statement, generality, "derived", "sympy", body, twin, (), 60.0
     )
 
 

@@ -217,6 +217,7 @@ def _made(
         body,
         twin,
         ("sympy's derivatives of exp, ln and quotients",),
+        60.0,
     )
 
 

@@ -113,6 +113,7 @@ def _derived(
         partial(every, forward, backward, instances),
         Twin(twin, partial(every, forward, wrong, instances[:1])),
         ("sympy's derivatives of square roots and quotients",),
+        60.0,
     )
 
 

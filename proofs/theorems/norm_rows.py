@@ -110,5 +110,5 @@ def proved(
         body,
         twin,
         (*SUMS, ROOT, *trust),
-        40.0,
+        60.0,
     )

@@ -304,6 +304,7 @@ def _derived(
         body,
         twin,
         EXACT,
+        60.0,
     )
 
 

@@ -33,6 +33,7 @@ X, Y = z3.Reals("x y")
         (z3.Implies(X > Y, X < 0), True),
         (z3.If(X < Y, X, Y) == 1, True),
         (z3.Distinct(X, Y), True),
+        (z3.Distinct(X, Y, Y), False),
         (-X >= -1, True),
         (EXP(X) * EXP(Y) == EXP(z3.RealVal(3)), True),
         (EXP(X) == z3.RealVal("2.718281828459045"), False),
@@ -80,6 +81,19 @@ def test_laws_are_true_of_exp_and_prove_its_sum_rule() -> None:
     assert all(evaluation(law.term) for law in laws)
     goal = (a + b).exp().term == a.exp().term * b.exp().term
     assert decide(Query("sum", goal), 5.0).verdict == "holds"
+
+
+def test_laws_of_logarithms_and_roots_are_true_and_prove_their_rules() -> None:
+    a, b = real("a"), real("b")
+    positive = (Premise("a, b > 0", z3.And(a.term > 0, b.term > 0)),)
+    sums = (a.log() + b.log()).exp().term == a.term * b.term
+    roots = (a.sqrt() * b.sqrt() * (a.sqrt() * b.sqrt())).term == a.term * b.term
+    for goal in (sums, roots):
+        evaluation = Evaluation({"a": 0.75, "b": 2.5})
+        assert all(evaluation(law.term) for law in exponential_laws([goal]))
+        assert evaluation(goal)
+        assert decide(Query("rule", goal, positive), 5.0).verdict == "holds"
+    assert decide(Query("one", a.log().term == 1, positive), 5.0).counterexample
 
 
 def test_laws_do_not_prove_what_is_false_of_exp() -> None:

@@ -7,10 +7,13 @@ import math
 import numpy as np
 import pytest
 import sympy
+import z3
 
 from assay.proofs.scalars.balls import Ball, precision
+from assay.proofs.scalars.duals import Dual
 from assay.proofs.scalars.opaque import opaque
 from assay.proofs.scalars.rationals import Rational, array
+from assay.proofs.scalars.reals import Real
 from assay.proofs.scalars.rounded import Rounded
 from assay.proofs.scalars.symbols import Symbolic
 from assay.spec.attention import attention, attention_backward, flash_attention
@@ -121,3 +124,47 @@ def test_a_cell_runs_in_an_unknown_arithmetic() -> None:
     assert run.h[0, 0].term.decl().name() == "op tanh"
     assert (opaque("x") <= 0).term.decl().name() == "op at most"
     assert opaque("x").log1p().term.decl().name() == "op log1p"
+
+
+def test_symbols_compare_where_their_signs_decide() -> None:
+    x, t = Symbolic(sympy.Symbol("x", real=True)), Symbolic(sympy.Symbol("t", positive=True))
+    share = 1 / (1 + t)
+    assert 0 <= share <= 1
+    assert share < 1
+    assert not t <= 0
+    with pytest.raises(ValueError, match="x <= 0 is not decided"):
+        assert x <= 0
+
+
+def test_symbols_offer_the_smooth_functions_of_the_spec() -> None:
+    names = ("log", "log1p", "sqrt", "tanh", "erf", "atan")
+    want = (math.log, math.log1p, math.sqrt, math.tanh, math.erf, math.atan)
+    for name, f in zip(names, want, strict=True):
+        got = getattr(Symbolic(sympy.Rational(1, 2)), name)().value
+        assert float(got) == pytest.approx(f(0.5), abs=1e-15)
+
+
+def test_a_symbol_leaves_an_array_to_numpy() -> None:
+    x = _symbols(sympy.symbols("x:2"))
+    both = Symbolic(2) * x - (x + x)
+    assert [e.value for e in both] == [0, 0]
+
+
+def test_balls_of_the_other_smooth_functions_hold_the_float_value() -> None:
+    with precision(100):
+        for name in ("erf", "atan", "log"):
+            assert getattr(Ball(0.5), name)().distance(getattr(math, name)(0.5)) < 1e-15
+
+
+def test_duals_differentiate_logarithms_roots_and_quotients() -> None:
+    one = Dual(Symbolic(sympy.Symbol("x", positive=True)), Symbolic(1))
+    for made in (one.log(), one.sqrt(), 1 / one, 1 - one, -one, 3 * one / (one + 1)):
+        slope = sympy.diff(made.value.value, sympy.Symbol("x", positive=True))
+        assert sympy.simplify(slope - made.slope.value) == 0
+    low, high = Dual(Real(1), Real(5)), Dual(Real(2), Real(0))
+    for condition, holds in ((low <= high, True), (low >= high, False), (low >= 0, True)):
+        assert z3.is_true(z3.simplify(condition.term)) is holds
+
+
+def test_a_dual_of_a_single_entry_counts_once() -> None:
+    assert Dual(Real(1)).count() == 1

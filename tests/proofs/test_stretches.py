@@ -18,6 +18,7 @@ from assay.proofs.scalars.stretches import Axis
 from assay.proofs.scalars.terms import Condition, row
 from assay.proofs.theorems.sequences import as_mask, stretch, variables
 from assay.spec.attention import attention, attention_backward
+from assay.spec.layers.standardize import mean
 from assay.spec.softmax import masked_softmax, softmax_backward
 
 LENGTHS = [0, 1, 2, 5]
@@ -111,3 +112,13 @@ def test_an_opaque_row_has_one_stretch_only() -> None:
     a, b = Axis("A", Opaque), Axis("B", Opaque)
     with pytest.raises(ValueError, match="row of 2 elements must be one stretch"):
         masked_softmax(row(a.values("s"), b.values("t")), row(a.mask("a"), b.mask("b")))
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_a_stretch_counts_its_entries_for_a_mean(n: int) -> None:
+    axis = Axis("S", Real)
+    rows = row(axis.values("s"), Real(z3.Real("x")))
+    middle = mean(rows)[0].term
+    values = {"nS": n, "x": 0.5, "s": lambda j: float(j)}
+    got = Evaluation(values, folds_of(axis))(middle)
+    assert number(got) == pytest.approx((0.5 + sum(range(n))) / (n + 1), abs=1e-12)

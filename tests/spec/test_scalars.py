@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from assay.spec.attention import expand_kv
 from assay.spec.contraction import contract
 from assay.spec.masks import causal_mask
-from assay.spec.scalars import any_of, at_most, is_symbolic, maximum, row_max, select, total
+from assay.spec.scalars import (
+    any_of,
+    at_most,
+    count,
+    is_symbolic,
+    maximum,
+    row_max,
+    select,
+    total,
+)
 
 fractions = st.builds(Fraction, st.integers(-50, 50), st.integers(1, 6))
 
@@ -115,3 +124,18 @@ def test_expanding_heads_keeps_the_kind_of_scalar(kind: type) -> None:
     got = expand_kv(x, 6)
     assert got.dtype == kind
     assert got[0, :, 0, 0].tolist() == [0, 0, 0, 2, 2, 2]
+
+
+class Stretch:
+    """Stands for some entries of the last axis."""
+
+    def count(self) -> int:
+        return 5
+
+
+def test_entries_are_counted_and_none_counts_as_one() -> None:
+    assert count(np.zeros((2, 3))) == 3
+    assert count(np.zeros((2, 0))) == 1
+    assert count(exact([[Fraction(1), Fraction(2)]])) == 2
+    assert count(exact([])) == 1
+    assert count(exact([Stretch(), Fraction(1)])) == 6
