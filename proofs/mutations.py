@@ -306,4 +306,160 @@ HELPERS: tuple[Mutation, ...] = (
     ),
 )
 
-MUTATIONS: tuple[Mutation, ...] = (*SOFTMAX, *MASKS, *ATTENTION, *ONLINE, *HELPERS)
+SEQUENCES: tuple[Mutation, ...] = (
+    Mutation(
+        "scans/runner.py",
+        "state, y = step(state, x)",
+        "_, y = step(state, x)",
+        ("scan.history",),
+    ),
+    Mutation(
+        "scans/runner.py",
+        "step(first if x[1] else now, x[0])",
+        "step(now, x[0])",
+        ("scan.packed_reset",),
+    ),
+    Mutation(
+        "scans/runner.py",
+        "inputs[start : start + chunk])",
+        "inputs[start : start + chunk - (start > 0)])",
+        ("scan.chunk_independent",),
+    ),
+    Mutation(
+        "scans/runner.py",
+        "[state, *(after for _, after in pairs)]",
+        "[*(after for _, after in pairs), state]",
+        ("scan.history",),
+    ),
+    Mutation(
+        "scans/runner.py",
+        "combine(odd[i // 2 - 1], items[i])",
+        "combine(items[i], odd[i // 2 - 1])",
+        ("scan.parallel_equals_sequential",),
+    ),
+    Mutation(
+        "scans/algebra.py",
+        "AffineMap(later.a * earlier.a, later.a * earlier.b + later.b)",
+        "AffineMap(earlier.a * later.a, later.a * earlier.b + later.b)",
+        ("scan.compose_associative",),
+    ),
+    Mutation(
+        "scans/algebra.py",
+        "IDENTITY = AffineMap(1, 0)",
+        "IDENTITY = AffineMap(1, 1)",
+        ("scan.compose_identity",),
+    ),
+    Mutation(
+        "scans/affine.py",
+        "np.flip(after(a), axis=0)",
+        "np.flip(a, axis=0)",
+        ("scan.vjp_refines",),
+    ),
+    Mutation(
+        "scans/causal_conv.py",
+        "return sum_of(products), extended[:, x.shape[1] :]",
+        "return sum_of(products), extended[:, : weight.shape[0] - 1]",
+        ("scan.history",),
+    ),
+    Mutation(
+        "scans/selective.py",
+        "exponents = np.flip(after(scan.exponents), axis=0)",
+        "exponents = np.flip(scan.exponents, axis=0)",
+        ("scan.vjp_refines",),
+    ),
+    Mutation(
+        "scans/block.py",
+        "causal_conv1d(inner, p.kernel, p.conv_bias, past)",
+        "causal_conv1d(inner, p.kernel, p.conv_bias, None)",
+        ("scan.history",),
+    ),
+    Mutation(
+        "recurrent/lstm.py",
+        "f, i, o = opened(sums[[0, 1, 3]])",
+        "i, f, o = opened(sums[[0, 1, 3]])",
+        ("recurrent.gate_order",),
+    ),
+    Mutation(
+        "recurrent/gru.py",
+        "return tanh(inputs + r * s)",
+        "return tanh(inputs + s)",
+        ("recurrent.reset_variant",),
+    ),
+    Mutation(
+        "recurrent/rnn.py",
+        "weighted(joined(x, state[0]), self.weight, self.bias)",
+        "weighted(joined(state[0], x), self.weight, self.bias)",
+        ("recurrent.gate_order",),
+    ),
+    Mutation(
+        "recurrent/sequence.py",
+        "after = tuple(where_active(exists, a, b) for a, b in new)",
+        "after = tuple(a for a, b in new)",
+        ("recurrent.packed_equals_single",),
+    ),
+    Mutation(
+        "recurrent/lengths.py",
+        "np.where(steps < ends, ends - 1 - steps, steps)",
+        "np.where(steps < ends, x.shape[1] - 1 - steps, steps)",
+        ("recurrent.bidirectional_alignment",),
+    ),
+    Mutation(
+        "cache.py",
+        "start = cache.length",
+        "start = max(cache.length - 1, 0)",
+        ("cache.earlier_slots_kept", "cache.append_last"),
+    ),
+    Mutation(
+        "cache.py",
+        "return causal_visible(i, j, offset=length)",
+        "return causal_visible(i, j, offset=0 * length)",
+        ("cache.decode_equals_full",),
+    ),
+    Mutation(
+        "cache.py",
+        "mask=mask, causal=True, offset=cache.length)",
+        "mask=mask, causal=True, offset=0)",
+        ("cache.chunk_split",),
+    ),
+    Mutation(
+        "cache.py",
+        "return last - (last - slot) % window",
+        "return last - (slot - last) % window",
+        ("cache.rolling_window",),
+    ),
+    Mutation(
+        "cache.py",
+        "(stands > query - window)",
+        "(stands >= query - window)",
+        ("cache.rolling_window",),
+    ),
+    Mutation(
+        "cache.py",
+        "if cache.length + tokens > cache.capacity:",
+        "if cache.length + tokens >= cache.capacity:",
+        ("cache.capacity",),
+    ),
+    Mutation("cache.py", "v=cache.v[:, rows])", "v=cache.v[:, rows[::-1]])", ("cache.reorder",)),
+    Mutation(
+        "cache.py",
+        "replace(cache, length=0)",
+        "replace(cache, length=min(1, cache.length))",
+        ("cache.reset",),
+    ),
+    Mutation(
+        "cache.py",
+        "causal_mask(tokens, length + tokens, length) & (real | itself)",
+        "causal_mask(tokens, length + tokens, length) & real",
+        ("cache.left_pad",),
+    ),
+    Mutation(
+        "cache.py",
+        "return length + i",
+        "return length + i + 1",
+        ("cache.position",),
+    ),
+)
+
+MUTATIONS: tuple[Mutation, ...] = (
+    *SOFTMAX, *MASKS, *ATTENTION, *ONLINE, *HELPERS, *SEQUENCES,
+)  # fmt: skip
