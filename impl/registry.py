@@ -52,6 +52,11 @@ BACKENDS: tuple[Builtin, ...] = (
         f"{_HOME}.torch_layers:TorchLayers",
         "functional linear maps, activations, norms and losses",
     ),
+    Builtin(
+        "torch.dropout",
+        f"{_HOME}.torch_dropout:TorchDropout",
+        "dropout as a function and as a module, by a given mask",
+    ),
     Builtin("torch.gelu", f"{_HOME}.torch_layers:TorchGelu", "functional GELU, both forms"),
     Builtin(
         "torch.layers.16bit",

@@ -69,7 +69,7 @@ def _balls(name: str, array: np.ndarray, ctx: Context) -> np.ndarray:
     import flint
 
     if name not in ctx.op.differentiable:
-        return array if array.dtype == bool else array.astype(np.float64)
+        return array if array.dtype.kind in "biu" else array.astype(np.float64)
     return np.asarray(np.frompyfunc(flint.arb, 1, 1)(array.astype(np.float64)), dtype=object)
 
 

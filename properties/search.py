@@ -203,8 +203,12 @@ def search(run: Search, seed: int, database: Path | None) -> None:
     )
     try:
         settings(hypothesis.seed(seed)(test))()
-    except (_Fault, _Enough, hypothesis.errors.Flaky, hypothesis.errors.Unsatisfiable):
+    except (_Fault, _Enough, hypothesis.errors.Unsatisfiable):
         return
+    except hypothesis.errors.Flaky:
+        # Of a fault that comes and goes, or of an error of assay's own, which must show.
+        if run.best is None:
+            raise
 
 
 def _examples(profile: Profile, prop: Property) -> int:

@@ -18,10 +18,10 @@ def simplify_values(
 ) -> Case:
     """The case with explicit arrays, as simple as can be found in ``seconds`` while it still fails.
 
-    arrays  every array that the case was made of; arrays that cannot be simplified stay as drawn
+    arrays  every array that the case was made of; arrays that cannot be simplified stay as drawn,
+            and so do integers: as identifiers or lengths, other ones may not be legal
     Each array is tried whole (zeros, ones, small integers, fewer digits), then halves, then single
-    entries; the result is
-    the last candidate that failed, so it always fails.
+    entries; the result is the last candidate that failed, so it always fails.
     """
     best = replace(case, arrays=dict(arrays))
     if not fails(best):
@@ -30,7 +30,7 @@ def simplify_values(
     improved = True
     while improved and time.monotonic() < stop:
         improved = False
-        for name in sorted(arrays):
+        for name in sorted(n for n, a in arrays.items() if a.dtype.kind not in "iu"):
             for candidate in _simpler(best.arrays[name]):
                 if time.monotonic() >= stop:
                     return best

@@ -79,7 +79,9 @@ def _standardized(x: Array, eps: float, arithmetic: Arithmetic) -> _Standardized
 
     In a constant row x - m = 0, and what is computed is the error e of the mean, everywhere: z is
     off by e / sqrt(e^2 + eps) <= min(1, E / sqrt(eps)), and s lies between 1 / sqrt(E^2 + eps) and
-    1 / sqrt(eps), each with 8 roundings. Folded forms leave that range, and are not covered there.
+    1 / sqrt(eps), each with 8 roundings. An eps below the normal numbers is off by a share d = tau
+    / eps, by which 1 / sqrt(eps (1 - d)) is off by at most d, for d <= 1/2; beyond that, or where
+    the root overflows, nothing is known. Folded forms leave that range: they are not covered there.
     """
     error = mean_error(x, arithmetic)
     middle = mean(x)
@@ -93,12 +95,19 @@ def _standardized(x: Array, eps: float, arithmetic: Arithmetic) -> _Standardized
     if not constant.any():
         return _Standardized(z, rate, folded)
     spread = np.where(np.isfinite(error), error, np.nan) / np.sqrt(eps)
-    own = 8.0 * (arithmetic.u_acc + arithmetic.u_mid)
+    own = 8.0 * (arithmetic.u_acc + arithmetic.u_mid) + _lost(eps, arithmetic)
     slower = 1.0 - 1.0 / np.sqrt(1.0 + spread**2)
     rate = rate.of(rate.value, np.where(constant, rate.value * (slower + own), rate.error))
     off = np.minimum(1.0, spread) * (1.0 + own)
     z = z.of(np.where(constant, 0.0, z.value), np.where(constant, off, z.error))
     return _Standardized(z, rate, np.where(constant, 0.0, folded))
+
+
+def _lost(eps: float, arithmetic: Arithmetic) -> float:
+    """Share of 1 / sqrt(eps) that an eps below the normal numbers loses; NaN for all of it."""
+    share = arithmetic.tau_acc / eps if 0 < eps < arithmetic.smallest else 0.0
+    known = eps > 0 and share <= 0.5 and eps**-0.5 < arithmetic.largest
+    return share if known else np.nan
 
 
 def normalize_bound(
