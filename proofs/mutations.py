@@ -6,28 +6,8 @@ false.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Mutation:
-    """One edit of one file of the spec.
-
-    file    below ``spec/``
-    old     occurs exactly once in it
-    claims  those with proofs that the edit makes false; empty: none does, and ``why`` says why not
-    why     also given where the proofs are known to miss a false claim
-    """
-
-    file: str
-    old: str
-    new: str
-    claims: tuple[str, ...] = ()
-    why: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.file}: {self.old} -> {self.new or 'nothing'}"
-
+from assay.proofs.calculus_mutations import GRIDS, LAYERS
+from assay.proofs.mutation import Mutation
 
 TESTS = "a claim about implementations only: properties judge it"
 SHIFT = "equal over the reals, where any shift will do; no claim speaks of the tiled form's range"
@@ -461,5 +441,5 @@ SEQUENCES: tuple[Mutation, ...] = (
 )
 
 MUTATIONS: tuple[Mutation, ...] = (
-    *SOFTMAX, *MASKS, *ATTENTION, *ONLINE, *HELPERS, *SEQUENCES,
+    *SOFTMAX, *MASKS, *ATTENTION, *ONLINE, *HELPERS, *SEQUENCES, *LAYERS, *GRIDS,
 )  # fmt: skip

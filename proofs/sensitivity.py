@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from assay.proofs.fingerprint import ROOT
-from assay.proofs.mutations import Mutation
+from assay.proofs.mutation import Mutation
 
 LIMIT = 600.0
 """Seconds for all obligations on one copy."""

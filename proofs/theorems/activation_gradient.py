@@ -16,7 +16,6 @@ from assay.proofs.scalars.symbols import Symbolic, expression
 from assay.proofs.scalars.terms import row
 from assay.spec.layers.activations import (
     ACTIVATIONS,
-    CUBIC,
     gelu,
     gelu_backward,
     relu_backward,
@@ -31,8 +30,10 @@ from assay.spec.layers.activations import (
 Map = Callable[..., Any]
 X, G = sympy.Symbol("x", real=True), sympy.Symbol("g", real=True)
 SIDES = (sympy.Symbol("x", nonpositive=True), sympy.Symbol("x", positive=True))
+# The double that is nearest to 0.044715, as kernels have it.
+CUBIC = sympy.Rational(0.044715)
 LOGISTIC = 1 / (1 + sympy.exp(-X))
-INNER = sympy.sqrt(2 / sympy.pi) * (X + sympy.Rational(CUBIC) * X**3)
+INNER = sympy.sqrt(2 / sympy.pi) * (X + CUBIC * X**3)
 TEXTBOOK: dict[str, sympy.Expr] = {
     "gelu": X * (1 + sympy.erf(X / sympy.sqrt(2))) / 2,
     "gelu_tanh": X * (1 + sympy.tanh(INNER)) / 2,
@@ -147,7 +148,7 @@ def _formula(name: str) -> str:
     if name == "relu":
         return r"\max(x, 0)"
     # The coefficient is a double: its exact digits would hide the formula.
-    return sympy.latex(TEXTBOOK[name].subs(sympy.Rational(CUBIC), sympy.Symbol("0.044715")))
+    return sympy.latex(TEXTBOOK[name].subs(CUBIC, sympy.Symbol("0.044715")))
 
 
 OBLIGATIONS: tuple[Obligation, ...] = (

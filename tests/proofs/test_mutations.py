@@ -8,7 +8,8 @@ import pytest
 
 from assay.proofs import sensitivity
 from assay.proofs.fingerprint import ROOT
-from assay.proofs.mutations import MUTATIONS, Mutation
+from assay.proofs.mutation import Mutation
+from assay.proofs.mutations import MUTATIONS
 from assay.proofs.obligations import OBLIGATIONS
 from assay.proofs.sensitivity import applied, examine
 
