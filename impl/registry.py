@@ -104,6 +104,11 @@ BACKENDS: tuple[Builtin, ...] = (
         "spectral convolutions by matrices of cosines and sines",
     ),
     Builtin(
+        "torch.models",
+        f"{_HOME}.torch_models:TorchModels",
+        "an MLP, a residual network and a GPT, its attention fused or explicit",
+    ),
+    Builtin(
         "torch.rnn",
         f"{_HOME}.torch_recurrent:TorchRnn",
         "nn.RNN, nn.LSTM and nn.GRU, packed, bidirectional, and their cells",

@@ -108,6 +108,19 @@ SIGNATURES: Mapping[str, Signature] = {
         {"h0": None, "history": None},
         ("out", "state", "history"),
     ),
+    "mlp": Signature(
+        ("state", "x"), {"config": '{"inputs": 3, "hidden": [5], "outputs": 4}'}, ("out",)
+    ),
+    "resnet": Signature(
+        ("state", "x"),
+        {"config": '{"channels": 4, "spatial": [5, 6], "hidden": 2, "classes": 7}'},
+        ("out",),
+    ),
+    "gpt": Signature(
+        ("state", "ids"),
+        {"config": '{"vocabulary": 7, "context": 6, "layers": 1, "heads": 2, "width": 4}'},
+        ("out",),
+    ),
     "linear": Signature(("x", "weight"), {"bias": None}, ("out",)),
     "embedding": Signature(("ids", "table"), {"padding_idx": None}, ("out",)),
     "layer_norm": Signature(("x",), {"weight": None, "bias": None, "eps": 1e-5}, ("out",)),

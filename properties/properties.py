@@ -8,6 +8,7 @@ from assay.properties.cache_properties import CACHE_PROPERTIES
 from assay.properties.convolution_properties import CONVOLUTION_PROPERTIES
 from assay.properties.hygiene import HYGIENE
 from assay.properties.layer_properties import LAYER_PROPERTIES
+from assay.properties.model_properties import MODEL_PROPERTIES
 from assay.properties.property import Property
 from assay.properties.recurrent_properties import RECURRENT_PROPERTIES
 from assay.properties.scan_properties import SCAN_PROPERTIES
@@ -24,6 +25,7 @@ PROPERTIES: tuple[Property, ...] = (
     *SPECTRAL_PROPERTIES,
     *RECURRENT_PROPERTIES,
     *SCAN_PROPERTIES,
+    *MODEL_PROPERTIES,
     *HYGIENE,
 )
 

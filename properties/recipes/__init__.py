@@ -8,6 +8,9 @@ from assay.properties.recipe import Recipe
 from assay.properties.recipes.caches import CACHES
 from assay.properties.recipes.grids import GRIDS_RECIPES
 from assay.properties.recipes.layers import LAYERS
+from assay.properties.recipes.models import MODELS
 from assay.properties.recipes.sequences import SEQUENCES
 
-RECIPES: Mapping[str, Recipe] = {r.op: r for r in (*LAYERS, *CACHES, *GRIDS_RECIPES, *SEQUENCES)}
+RECIPES: Mapping[str, Recipe] = {
+    r.op: r for r in (*LAYERS, *CACHES, *GRIDS_RECIPES, *SEQUENCES, *MODELS)
+}

@@ -8,6 +8,7 @@ from assay.spec.ops.cache import KV_CACHE
 from assay.spec.ops.entry import Arrays, Attribute, Input, Op
 from assay.spec.ops.linear import LINEAR
 from assay.spec.ops.loss import LOSS
+from assay.spec.ops.model import MODEL
 from assay.spec.ops.norm import NORM
 from assay.spec.ops.recurrent import RECURRENT
 from assay.spec.ops.scans import SCANS
@@ -29,6 +30,7 @@ OPS: tuple[Op, ...] = (
     *SPATIAL,
     *SPECTRAL,
     *SCANS,
+    *MODEL,
 )
 
 

@@ -17,6 +17,7 @@ from assay.impl.protocol import Backend
 from tests.properties.saboteurs_cache import CACHE
 from tests.properties.saboteurs_grids import GRIDS
 from tests.properties.saboteurs_layers import LAYERS
+from tests.properties.saboteurs_models import WHOLE
 from tests.properties.saboteurs_sequences import SEQUENCES
 
 Array = np.ndarray
@@ -313,6 +314,7 @@ SABOTEURS: dict[str, Callable[[], Backend]] = {
     **LAYERS,
     **GRIDS,
     **SEQUENCES,
+    **WHOLE,
     "softmax.refines": lambda: Saboteur(_times(1.0001)),
     "softmax.vjp_refines": lambda: Saboteur(gradients=_grad_times(1.001)),
     "softmax.blocked_zero": lambda: Saboteur(

@@ -12,14 +12,17 @@ import numpy as np
 
 from assay.impl.contract import Contract
 from assay.impl.numpy_backend import NumpyBackend
-from assay.impl.protocol import Operation
+from assay.impl.protocol import Operation, Unsupported
 from assay.impl.signatures import signature
 from assay.properties.recipes import RECIPES
+from assay.properties.recipes.models import MODELS
 from assay.spec.ops import op
 
 Arrays = dict[str, np.ndarray]
 Spoil = Callable[["SpecBackend", str, dict[str, Any], Arrays], Arrays]
 """(backend, op, call: inputs, attributes and cotangents by name, what is right) -> what is given"""
+
+WHOLE = tuple(recipe.op for recipe in MODELS)
 
 
 class SpecBackend(NumpyBackend):
@@ -50,6 +53,8 @@ class SpecBackend(NumpyBackend):
 
     def _forward(self, name: str, *inputs: np.ndarray, **keywords: Any) -> Any:
         call = {**dict(zip(signature(name).inputs, inputs, strict=True)), **keywords}
+        if name in WHOLE and _kind(call) != np.float64:
+            raise Unsupported(name, "bounds of whole models say nothing below float64")
         arrays, attributes = _split(call)
         with np.errstate(all="ignore"):
             found = op(name).forward(arrays, attributes)

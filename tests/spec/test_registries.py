@@ -29,6 +29,9 @@ OWN: dict[str, dict[str, int | Shape]] = {
     "spectral_conv": {"Nf": 30},
     "spectral_conv_rfft": {"Nf": 5},
     "fno_block": {"Nf": 30},
+    "mlp": {"P": 44},
+    "resnet": {"P": 247},
+    "gpt": {"P": 304},
     "kv_cache": {"Nl": 2, "Na": 1, "M": 4},
 }
 """Sizes that follow from others, by each op's own rule; the class token is among the tokens."""

@@ -1,0 +1,165 @@
+"""Properties of whole models, in float64: below it their error bounds say nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from assay.properties import reference
+from assay.properties.case import Case, Materials
+from assay.properties.context import Context
+from assay.properties.draw import SEEDS, Draw, choice
+from assay.properties.experiment import Close, Expectation, Experiment, Rejected, Same, Subject
+from assay.properties.property import Exclusion, Property, all_of, needs_gradients
+from assay.properties.recipes import RECIPES
+from assay.properties.recipes.models import config_of, config_text
+from assay.properties.refinement import batch_invariance, drawn
+from assay.spec.models.flat import stored_in
+from assay.spec.models.layout import product
+
+MODELS = ("mlp", "resnet", "gpt")
+OUT = Subject(0, "out")
+
+
+def in_float64(ctx: Context) -> Exclusion | None:
+    """Excluded below float64, where the bound of a network with norms is infinite."""
+    if ctx.dtype == "float64":
+        return None
+    return Exclusion("error bounds of whole models say nothing below float64", planned=False)
+
+
+def _several_modes(ctx: Context) -> Exclusion | None:
+    return None if len(ctx.contract.modes) > 1 else Exclusion("the backend has one mode")
+
+
+def layout(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """The output, and the gradient into every slot of the state, are the spec's: each slot is the
+    array that the layout says.
+    """
+    recipe = RECIPES[case.op]
+    inputs = recipe.inputs(case, made)
+    want = reference.values(ctx, inputs, case.attributes)["out"]
+    bound = reference.bounds(ctx, inputs, case.attributes)["out"]
+    expected: list[Expectation] = [Close(OUT, want, bound)]
+    cotangents = recipe.cotangents(case, ctx, made, inputs) if ctx.gradients else None
+    if cotangents is not None:
+        slopes = reference.gradients(ctx, inputs, cotangents, case.attributes)
+        widths = reference.gradient_bounds(ctx, inputs, cotangents, case.attributes)
+        expected += [Close(Subject(0, n, gradient=True), slopes[n], widths[n]) for n in slopes]
+    return Experiment((recipe.call(case, inputs, cotangents),), tuple(expected))
+
+
+def _draw_count(draw: Draw, ctx: Context) -> Case:
+    case = drawn(draw, ctx)
+    return replace(case, extra={**case.extra, "more": draw(choice(1, -1, 2))})
+
+
+def count(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """A state of any other length than the closed form's is refused."""
+    inputs, more = RECIPES[case.op].inputs(case, made), case.extra["more"]
+    state = inputs["state"]
+    other = state[:more] if more < 0 else np.concatenate([state, state[:more]])
+    call = RECIPES[case.op].call(case, {**inputs, "state": other})
+    why = f"a state of {other.size} numbers instead of {state.size}"
+    return Experiment((call,), (Rejected(0, why),))
+
+
+INVALID: dict[str, tuple[dict[str, Any], ...]] = {
+    "mlp": ({"inputs": 0}, {"hidden": [2, 0]}, {"outputs": -1}, {"activation": "swish"}),
+    "resnet": ({"channels": 0}, {"hidden": 0}, {"classes": 0}, {"radius": [-1] * 2}),
+    "gpt": ({"heads": 3}, {"width": 0}, {"context": 0}, {"layers": 0}, {"dropout": 1.0}),
+}
+
+
+def _draw_invalid(draw: Draw, ctx: Context) -> Case:
+    """The default configuration, one field of which cannot be."""
+    wrong = draw(choice(*range(len(INVALID[ctx.op.name]))))
+    case = replace(drawn(draw, ctx), attributes={})
+    return replace(case, extra={**case.extra, "wrong": wrong})
+
+
+def config_rejects(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """A configuration that cannot be is refused."""
+    inputs, wrong = RECIPES[case.op].inputs(case, made), INVALID[case.op][case.extra["wrong"]]
+    text = json.dumps({**json.loads(config_text(case)), **wrong})
+    call = RECIPES[case.op].call(replace(case, attributes={"config": text}), inputs)
+    return Experiment((call,), (Rejected(0, f"a configuration with {json.dumps(wrong)}"),))
+
+
+def _draw_prefix(draw: Draw, ctx: Context) -> Case:
+    case = drawn(draw, ctx)
+    return replace(case, extra={**case.extra, "at": draw(SEEDS)})
+
+
+def prefix(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """Other tokens after a place, or none, change nothing up to it."""
+    inputs, tokens = RECIPES[case.op].inputs(case, made), case.dims["T"]
+    at, vocabulary = 1 + case.extra["at"] % tokens, config_of(case).vocabulary
+    other = inputs["ids"].copy()
+    other[:, at:] = (other[:, at:] + 1) % vocabulary
+    calls = tuple(
+        RECIPES[case.op].call(case, {**inputs, "ids": ids})
+        for ids in (inputs["ids"], other, other[:, :at])
+    )
+    bound = reference.bounds(ctx, inputs, case.attributes)["out"][:, :at]
+    first = ((1, tuple(range(at))),)
+    expected = (
+        Same(Subject(1, "out", take=first), Subject(0, "out", take=first), 2.0 * bound),
+        Same(Subject(2, "out"), Subject(0, "out", take=first), 2.0 * bound),
+    )
+    return Experiment(calls, expected)
+
+
+def tied_gradient(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """The gradient into the token table is that of its lookup plus that of the head."""
+    recipe = RECIPES[case.op]
+    inputs = recipe.inputs(case, made)
+    cotangents = recipe.cotangents(case, ctx, made, inputs)
+    size = product(next(p.shape for p in stored_in(case.op, config_of(case)) if p.name == "token"))
+    want = reference.gradients(ctx, inputs, cotangents, case.attributes)["state"][:size]
+    bound = reference.gradient_bounds(ctx, inputs, cotangents, case.attributes)["state"][:size]
+    table = Subject(0, "state", gradient=True, take=((0, tuple(range(size))),))
+    call = recipe.call(case, inputs, cotangents)
+    return Experiment((call,), (Close(table, want, bound),))
+
+
+def modes_agree(case: Case, ctx: Context, made: Materials) -> Experiment:
+    """Every mode gives the spec's logits, and so do two modes each other's."""
+    inputs = RECIPES[case.op].inputs(case, made)
+    want = reference.values(ctx, inputs, case.attributes)["out"]
+    bound = reference.bounds(ctx, inputs, case.attributes)["out"]
+    modes = ctx.contract.modes
+    calls = tuple(RECIPES[case.op].call(replace(case, mode=mode), inputs) for mode in modes)
+    own = [Close(Subject(i, "out"), want, bound) for i in range(len(modes))]
+    each = [Same(Subject(i, "out"), OUT, 2.0 * bound) for i in range(1, len(modes))]
+    return Experiment(calls, (*own, *each))
+
+
+_BATCHES = batch_invariance("model", *MODELS)
+
+MODEL_PROPERTIES: tuple[Property, ...] = (
+    Property("model.layout", MODELS, drawn, layout, in_float64),
+    Property("model.count", MODELS, _draw_count, count, in_float64, weight=0.2),
+    Property("model.config_rejects", MODELS, _draw_invalid, config_rejects, in_float64, weight=0.2),
+    replace(_BATCHES, excluded=in_float64),
+    Property("model.prefix", ("gpt",), _draw_prefix, prefix, in_float64, weight=0.5),
+    Property(
+        "model.tied_gradient",
+        ("gpt",),
+        drawn,
+        tied_gradient,
+        all_of(in_float64, needs_gradients),
+        weight=0.5,
+    ),
+    Property(
+        "model.sdpa_equals_manual",
+        ("gpt",),
+        drawn,
+        modes_agree,
+        all_of(in_float64, _several_modes),
+        weight=0.5,
+    ),
+)
