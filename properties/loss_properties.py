@@ -170,15 +170,19 @@ def _bound(ctx: Context, case: Case, inputs: Inputs) -> np.ndarray:
 
 
 def label_smoothing(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """The loss under s is 1 - s times that under none and s times that under 1."""
+    """The loss under s is as the spec's, and 1 - s times that under none and s times that under 1:
+    linear in s.
+    """
     recipe = RECIPES[case.op]
     inputs, s = recipe.inputs(case, made), case.attributes["label_smoothing"]
     runs = (case, _with(case, label_smoothing=None), _with(case, label_smoothing=1.0))
     factors = (1.0, s - 1.0, -s)
     bound = sum(abs(f) * _bound(ctx, run, inputs) for f, run in zip(factors, runs, strict=True))
     terms = tuple((f, replace(LOSS, call=i)) for i, f in enumerate(factors))
+    want = reference.values(ctx, inputs, case.attributes)["loss"]
     calls = tuple(recipe.call(run, inputs) for run in runs)
-    return Experiment(calls, (Combined(terms, np.asarray(bound)),))
+    expected = (Close(LOSS, want, _bound(ctx, case, inputs)), Combined(terms, np.asarray(bound)))
+    return Experiment(calls, expected)
 
 
 def grad_sums_zero(case: Case, ctx: Context, made: Materials) -> Experiment:

@@ -16,6 +16,7 @@ from assay.properties import reference
 from assay.properties.context import Context
 from assay.properties.variants_cache import cache_variants
 from assay.properties.variants_grids import grid_variants
+from assay.properties.variants_layers import layer_variants
 from assay.properties.variants_sequences import sequence_variants
 from assay.spec.attention import attention, attention_scores, expand_kv, visible
 from assay.spec.softmax import masked_softmax, penalty_softmax, sentinel_softmax
@@ -34,6 +35,7 @@ def variants(ctx: Context, inputs: Arrays, attributes: dict[str, Any]) -> Iterat
     if ctx.op.name == "kv_cache":
         yield from cache_variants(wide, attributes)
     yield from grid_variants(ctx.op.name, wide, attributes)
+    yield from layer_variants(ctx.op.name, wide, attributes)
     yield from sequence_variants(ctx.op.name, wide, attributes)
 
 
