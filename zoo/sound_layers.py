@@ -276,7 +276,7 @@ class Entropy(NumpyBackend):
         )
         if reduction == "none":
             return loss.astype(logits.dtype)
-        number = self.number(counts) if reduction == "mean" else 1
+        number: float = self.number(counts) if reduction == "mean" else 1
         if number == 0:
             number = 1 if all_ignored == "zero" else np.nan
         return np.asarray(loss.sum() / np.float32(number), logits.dtype)
