@@ -44,9 +44,8 @@ def _both(ctx: Context, first: Run, second: Run) -> list[Expectation]:
     """Two calls as the spec's, and apart where more than the bounds keeps them so."""
     expected: list[Expectation] = []
     for o in ctx.op.outputs:
-        expected += [
-            Close(Subject(i, o), r.values[o], r.bounds[o]) for i, r in _numbered(first, second)
-        ]
+        for i, due in enumerate((first, second)):
+            expected.append(Close(Subject(i, o), due.values[o], due.bounds[o]))
         apart = np.abs(first.values[o] - second.values[o])
         if np.any(apart > first.bounds[o] + second.bounds[o]):
             expected.append(Distinct(Subject(1, o), Subject(0, o)))
@@ -74,12 +73,10 @@ def reset_variant(case: Case, ctx: Context, made: Materials) -> Experiment:
     """Both places of the reset gate as the spec's, and apart."""
     inputs = RECIPES[case.op].inputs(case, made)
     rest = {n: v for n, v in case.attributes.items() if n != "reset_after"}
-    cases = (
-        replace(case, attributes=rest),
-        replace(case, attributes={**rest, "reset_after": True}),
-    )
-    runs = [run(c, ctx, inputs) for c in cases]
-    return Experiment(tuple(call(c, inputs) for c in cases), tuple(_both(ctx, *runs)))
+    before = replace(case, attributes=rest)
+    after = replace(case, attributes={**rest, "reset_after": True})
+    runs = (run(before, ctx, inputs), run(after, ctx, inputs))
+    return Experiment((call(before, inputs), call(after, inputs)), tuple(_both(ctx, *runs)))
 
 
 def _draw_nothing(draw: Draw, ctx: Context) -> Case:

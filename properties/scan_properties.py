@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def _draw_shared(draw: Draw, ctx: Context) -> Case:
 def refine_shared(case: Case, ctx: Context, made: Materials) -> Experiment:
     """Coefficients that all steps, all rows or both have in common, without those axes."""
     inputs = RECIPES[case.op].inputs(case, made)
-    first = {"steps": np.s_[:, :1], "rows": np.s_[0], "all": np.s_[0, 0]}[case.extra["shared"]]
+    first: Any = {"steps": np.s_[:, :1], "rows": np.s_[0], "all": np.s_[0, 0]}[case.extra["shared"]]
     inputs |= {n: inputs[n][first] for n in ("a", "b")}
     found = run(case, ctx, inputs)
     expected = tuple(Close(Subject(0, n), found.values[n], found.bounds[n]) for n in ctx.op.outputs)

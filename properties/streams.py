@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Run:
     values: Inputs
     bounds: Inputs
 
-    def apart(self, other: Run, name: str, **where: tuple[slice, ...]) -> np.ndarray:
+    def apart(self, other: Run, name: str, **where: tuple[Any, ...]) -> np.ndarray:
         """By how much two runs may differ in an output, of which ``here`` and ``there`` are the
         parts in question: by the bounds of both, and by what is due.
         """
@@ -177,7 +178,7 @@ def _beside(pieces: list[Inputs], case: Case) -> Inputs:
             rows[name] = x
             continue
         each = [p.get(name, np.zeros_like(x)) for p in (first, *pieces[1:])]
-        rows[name] = np.stack(each, axis=1).reshape(-1, *x.shape[1:])
+        rows[name] = np.stack(each, axis=1).reshape(len(each) * len(x), *x.shape[1:])
     return rows
 
 

@@ -115,6 +115,15 @@ class Inexact(Carried, NDArrayOperatorsMixin):
         """Error function, which is no ufunc of numpy."""
         return elementwise.erf(self)
 
+    def shut(self, gate: Any) -> Any:
+        """``gate`` = sigmoid(self), by any of its forms: where exp(-x) overflows, 1 / (1 + exp(-x))
+        is 0 in place of a tiny number, so that the gate's own size counts as its error.
+        """
+        if self.unit == 0:
+            return gate
+        low = self.value - self.error < 1.0 - np.log(self.largest)
+        return gate.of(gate.value, gate.error + np.where(low, gate.reach, 0.0))
+
     def recurrence(self, factors: Any, start: Any) -> Any:
         """States of h_t = factors_t h_{t-1} + self_t, for every bracketing."""
         with np.errstate(all="ignore"):

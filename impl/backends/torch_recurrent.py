@@ -80,6 +80,8 @@ CELLS: dict[str, Any] = {"rnn": nn.RNNCell, "lstm": nn.LSTMCell, "gru": nn.GRUCe
 class TorchRnn(TorchBackend):
     """``nn.RNN``, ``nn.LSTM`` and ``nn.GRU``: batch first, with time first, as one direction of a
     bidirectional module, and their cells in a loop. Rows that end early are packed.
+
+    oneDNN's sigmoid gives 0 where the result is subnormal.
     """
 
     contract = Contract(
@@ -88,6 +90,7 @@ class TorchRnn(TorchBackend):
         provider="ATen, oneDNN",
         block_sizes=(8, 16),
         modes=("no_grad", "grad", "time_first.grad", "bidirectional.grad", "cell.grad"),
+        subnormals=False,
         requires=("torch",),
     )
 
@@ -199,14 +202,14 @@ class TorchRnn(TorchBackend):
                 bidirectional=ways == 2,
                 dtype=x.dtype,
             )
-        parameters = {}
+        parameters: dict[str, Tensor] = {}
         for way in range(ways):
             own = way == (direction or 0)
             suffix = "_l0_reverse" if way else "_l0"
             parameters |= {n + suffix: p if own else -p for n, p in halves._asdict().items()}
         given = tuple(s.expand(ways, *s.shape).contiguous() for s in state)
         start = given if kind == "lstm" else given[0]
-        read = x if first else x.transpose(0, 1)
+        read: Any = x if first else x.transpose(0, 1)
         if lengths is not None:
             read = nn.utils.rnn.pack_padded_sequence(
                 read, lengths.cpu(), batch_first=first, enforce_sorted=False

@@ -67,8 +67,6 @@ def exponents_matrix(z: Tensor, v: Tensor, start: Tensor) -> Tensor:
 class TorchScan(TorchBackend):
     """Three ways to scan: step by step, as a tree of maps, and as a matrix of all products between
     two steps. The convolution is a sum of shifted inputs, ``conv1d``, or a product of windows.
-
-    Padding counts as an ordinary step here, so nothing is blocked.
     """
 
     contract = Contract(

@@ -44,7 +44,10 @@ def sigmoid(x: Array) -> Array:
     [0.5, 0.0]
     """
     small = _decay(x)
-    return select(at_most(x, 0), small, 1) / (1 + small)
+    gate = select(at_most(x, 0), small, 1) / (1 + small)
+    # An array that carries errors (see ``inexact``) knows what other forms may give.
+    own = getattr(x, "shut", None)
+    return gate if own is None else own(gate)
 
 
 def sigmoid_backward(x: Array, cotangent: Array) -> Array:

@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Shaped
 
 from assay.spec.layers.activations import sigmoid
-from assay.spec.rounding.carried import Carried
 from assay.spec.scalars import Array
 
 Join = Callable[..., Array]
@@ -53,14 +52,10 @@ def gate_sums(
 def opened(sums: Array) -> Array:
     """How far a gate is open: sigmoid of its sum.
 
-    Where exp(-x) overflows, 1 / (1 + exp(-x)) is 0 in place of a tiny number: for a sum that
-    carries errors, the gate's own size counts as one there.
+    >>> opened(np.zeros(1)).tolist()
+    [0.5]
     """
-    gate = sigmoid(sums)
-    if not isinstance(sums, Carried) or sums.unit == 0:
-        return gate
-    shut = sums.value - sums.error < 1.0 - np.log(sums.largest)
-    return gate.of(gate.value, gate.error + np.where(shut, gate.reach, 0.0))  # type: ignore[attr-defined]
+    return sigmoid(sums)
 
 
 def added(dz: Array, weight: Array, *terms: Array) -> Array:
