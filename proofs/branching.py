@@ -69,6 +69,11 @@ def paths(run: Callable[[], T]) -> Iterator[tuple[z3.BoolRef, T]]:
         yield z3.And(*trail.conditions), result
 
 
+def decided(condition: z3.BoolRef) -> bool:
+    """The answer to a condition on the path that is being run."""
+    return _current[-1].decide(condition)
+
+
 def _term(x: Any) -> z3.ArithRef:
     return x.term if isinstance(x, Whole) else z3.IntVal(int(x))
 

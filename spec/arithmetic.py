@@ -159,7 +159,7 @@ def gamma(n: float | Shaped[np.ndarray, "..."], u: float) -> float | Shaped[np.n
     >>> float(gamma(4, 0.25))
     inf
     """
-    if isinstance(n, int):
+    if not isinstance(n, float | np.ndarray):
         return n * u / (1.0 - n * u) if n * u < 1.0 else np.inf
     product = np.asarray(n, dtype=np.float64) * u
     with np.errstate(divide="ignore", invalid="ignore"):

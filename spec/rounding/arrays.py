@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from assay.spec.rounding.carried import Carried
+from assay.spec.rounding.carried import Carried, magnitude
 from assay.spec.rounding.conditions import choose
 from assay.spec.rounding.elementwise import divide
 from assay.spec.scalars import Array
@@ -54,7 +54,7 @@ def largest(x: Carried, axis: Any = None, keepdims: bool = False, **kwargs: Any)
 def bilinear(apply: Callable[[Array, Array], Array], x: Carried, y: Carried, terms: int) -> Carried:
     """Sums of ``terms`` products x_i y_i, by the function that sums them."""
     value = apply(x.value, y.value)
-    a, b = (np.abs(part.value).astype(np.float64) for part in (x, y))
+    a, b = magnitude(x.value), magnitude(y.value)
     reach = apply(a, b)
     inherited = np.zeros_like(reach)
     if x.error.any():

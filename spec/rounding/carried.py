@@ -8,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 
 from assay.spec.arithmetic import Arithmetic, gamma
-from assay.spec.scalars import Array
+from assay.spec.scalars import Array, is_symbolic
 
 
 def magnitude(x: Array) -> Array:
-    """|x| in float64."""
-    return np.abs(x).astype(np.float64, copy=False)
+    """|x| in float64; terms stay what they are."""
+    size = np.abs(x)
+    return size if is_symbolic(size) else size.astype(np.float64, copy=False)
 
 
 def _all_below(x: Array, limit: float) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from assay.spec.arithmetic import Arithmetic
-from assay.spec.rounding.carried import Carried
+from assay.spec.rounding.carried import Carried, magnitude
 from assay.spec.scalars import Array
 
 
@@ -85,6 +85,6 @@ def choose(condition: Uncertain | Array, yes: Any, no: Any) -> Carried:
         return base.of(np.where(condition, a.value, b.value), np.where(condition, a.error, b.error))
     says = condition.value
     taken = np.where(says, a.error, b.error)
-    other = np.where(says, b.error, a.error) + np.abs(a.value - b.value).astype(np.float64)
+    other = np.where(says, b.error, a.error) + magnitude(a.value - b.value)
     error = np.where(condition.sure, taken, np.maximum(taken, other))
     return base.of(np.where(says, a.value, b.value), error)

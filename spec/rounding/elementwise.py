@@ -19,7 +19,7 @@ import numpy as np
 from assay.spec.error_function import error_function
 from assay.spec.rounding.carried import Carried, magnitude
 from assay.spec.rounding.conditions import comparison
-from assay.spec.scalars import Array
+from assay.spec.scalars import Array, is_symbolic
 
 
 def _exactly(x: Carried, number: int) -> Array:
@@ -37,7 +37,10 @@ def add(x: Carried, y: Carried, sign: int = 1) -> Carried:
 
 def times(a: Array, b: Array) -> Array:
     """Product of a magnitude and an error, where 0 times anything but an unknown error is 0."""
-    product = np.asarray(a * b, np.float64)
+    product = a * b
+    if is_symbolic(product):
+        return product
+    product = np.asarray(product, np.float64)
     if np.isfinite(product).all():
         return product
     return np.where((a == 0) & ~np.isinf(b) | (b == 0), 0.0, product)
@@ -92,9 +95,8 @@ def exp(x: Carried) -> Carried:
     value = np.exp(x.value)
     # The second form stays finite where e^|d| overflows and e^x is tiny.
     moved = np.exp(x.value + shift) * -np.expm1(-shift)
-    inherited = np.where(np.isneginf(x.value), 0.0, moved)
-    own = x.eta
-    return x.computed(value, inherited, own, tau=~np.isneginf(x.value))
+    nothing = x.value == -np.inf
+    return x.computed(value, np.where(nothing, 0.0, moved), x.eta, tau=~nothing)
 
 
 def expm1(x: Carried) -> Carried:
