@@ -22,7 +22,8 @@ def project(
     [[16.0]]
     """
     if bias is not None:
-        x = np.concatenate([x, np.ones_like(x[..., :1])], axis=-1)
+        ones = np.ones((*x.shape[:-1], 1), dtype=x.dtype)
+        x = np.concatenate([x, ones], axis=-1)
         weight = np.concatenate([weight, bias[None]])
     return np.matmul(x, weight)
 

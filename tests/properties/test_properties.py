@@ -42,8 +42,6 @@ def test_no_property_fails_on_a_sound_backend(dtype: str) -> None:
 OWED: frozenset[str] = frozenset(
     {
         "model",
-        "recurrent",
-        "scan",
     }
 )
 """Families whose properties are still to be written: the report shows their claims as untested."""
