@@ -106,7 +106,7 @@ BACKENDS: tuple[Builtin, ...] = (
     Builtin(
         "torch.models",
         f"{_HOME}.torch_models:TorchModels",
-        "an MLP, a residual network and a GPT, its attention fused or explicit",
+        "an MLP, a residual network, recurrent models and a GPT, its attention fused or explicit",
     ),
     Builtin(
         "torch.rnn",

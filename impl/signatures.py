@@ -121,6 +121,8 @@ SIGNATURES: Mapping[str, Signature] = {
         {"config": '{"vocabulary": 7, "context": 6, "layers": 1, "heads": 2, "width": 4}'},
         ("out",),
     ),
+    "rnn_lm": Signature(("state", "x"), {"config": '{"vocabulary": 7, "hidden": 2}'}, ("out",)),
+    "lstm_lm": Signature(("state", "x"), {"config": '{"vocabulary": 7, "hidden": 2}'}, ("out",)),
     "linear": Signature(("x", "weight"), {"bias": None}, ("out",)),
     "embedding": Signature(("ids", "table"), {"padding_idx": None}, ("out",)),
     "layer_norm": Signature(("x",), {"weight": None, "bias": None, "eps": 1e-5}, ("out",)),

@@ -123,10 +123,11 @@ class Finite:
 
 @dataclass(frozen=True)
 class Rejected:
-    """Call ``call`` must end in an exception of the host's kind."""
+    """Call ``call`` must end in an exception of the host's kind, whose message holds ``names``."""
 
     call: int
     why: str
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -136,9 +136,15 @@ def _judge_one(bench: _Bench, index: int, expectation: Expectation, experiment: 
                 _between(
                     bench, index, subject, np.full(got.shape, -_HUGE), np.full(got.shape, _HUGE)
                 )
-        case Rejected(call, why):
+        case Rejected(call, why, names):
             bench.checked += 1
-            if bench.replies[call].failure is None:
+            failure = bench.replies[call].failure
+            if failure is not None:
+                left = [n for n in names if n not in failure.message]
+                if left:
+                    unsaid = f"the message does not name {', '.join(left)}: {failure.message}"
+                    _violate(bench, index, f"{why} was refused, but {unsaid}")
+            else:
                 shapes = {n: list(a.shape) for n, a in bench.replies[call].outputs.items()}
                 _violate(
                     bench,

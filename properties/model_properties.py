@@ -20,7 +20,8 @@ from assay.properties.refinement import batch_invariance, drawn
 from assay.spec.models.flat import stored_in
 from assay.spec.models.layout import product
 
-MODELS = ("mlp", "resnet", "gpt")
+MODELS = ("mlp", "resnet", "gpt", "rnn_lm", "lstm_lm")
+SEQUENCES = ("gpt", "rnn_lm", "lstm_lm")
 OUT = Subject(0, "out")
 
 
@@ -67,26 +68,31 @@ def count(case: Case, ctx: Context, made: Materials) -> Experiment:
     return Experiment((call,), (Rejected(0, why),))
 
 
-INVALID: dict[str, tuple[dict[str, Any], ...]] = {
-    "mlp": ({"inputs": 0}, {"hidden": [2, 0]}, {"outputs": -1}, {"activation": "swish"}),
-    "resnet": ({"channels": 0}, {"hidden": 0}, {"classes": 0}, {"radius": [-1] * 2}),
-    "gpt": ({"heads": 3}, {"width": 0}, {"context": 0}, {"layers": 0}, {"dropout": 1.0}),
+INVALID: dict[str, dict[str, Any]] = {
+    "mlp": {"inputs": 0, "hidden": [2, 0], "outputs": -1, "activation": "swish"},
+    "resnet": {"channels": 0, "hidden": 0, "classes": 0, "radius": [-1, -1]},
+    "gpt": {"heads": 3, "vocabulary": 0, "context": 0, "layers": 0, "dropout": 1.0},
+    "rnn_lm": {"vocabulary": 0, "hidden": 0, "layers": 0, "context": 0},
+    "lstm_lm": {"vocabulary": 0, "hidden": -1, "layers": 0, "context": 0},
 }
 
 
 def _draw_invalid(draw: Draw, ctx: Context) -> Case:
-    """The default configuration, one field of which cannot be."""
-    wrong = draw(choice(*range(len(INVALID[ctx.op.name]))))
+    """The default configuration, some fields of which cannot be."""
+    fields = tuple(INVALID[ctx.op.name])
+    wrong = sorted({draw(choice(*fields)) for _ in range(draw(choice(1, 2, 3)))})
     case = replace(drawn(draw, ctx), attributes={})
     return replace(case, extra={**case.extra, "wrong": wrong})
 
 
 def config_rejects(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """A configuration that cannot be is refused."""
-    inputs, wrong = RECIPES[case.op].inputs(case, made), INVALID[case.op][case.extra["wrong"]]
+    """A configuration that cannot be is refused, and every field at fault is named."""
+    inputs, fields = RECIPES[case.op].inputs(case, made), case.extra["wrong"]
+    wrong = {field: INVALID[case.op][field] for field in fields}
     text = json.dumps({**json.loads(config_text(case)), **wrong})
     call = RECIPES[case.op].call(replace(case, attributes={"config": text}), inputs)
-    return Experiment((call,), (Rejected(0, f"a configuration with {json.dumps(wrong)}"),))
+    why = f"a configuration with {json.dumps(wrong)}"
+    return Experiment((call,), (Rejected(0, why, tuple(fields)),))
 
 
 def _draw_prefix(draw: Draw, ctx: Context) -> Case:
@@ -95,14 +101,15 @@ def _draw_prefix(draw: Draw, ctx: Context) -> Case:
 
 
 def prefix(case: Case, ctx: Context, made: Materials) -> Experiment:
-    """Other tokens after a place, or none, change nothing up to it."""
+    """Other inputs after a place, or none, change nothing up to it."""
     inputs, tokens = RECIPES[case.op].inputs(case, made), case.dims["T"]
-    at, vocabulary = 1 + case.extra["at"] % tokens, config_of(case).vocabulary
-    other = inputs["ids"].copy()
-    other[:, at:] = (other[:, at:] + 1) % vocabulary
+    at, (name,) = 1 + case.extra["at"] % tokens, RECIPES[case.op].batched
+    other, vocabulary = inputs[name].copy(), config_of(case).vocabulary
+    later = other[:, at:] + 1
+    other[:, at:] = later % vocabulary if name == "ids" else later
     calls = tuple(
-        RECIPES[case.op].call(case, {**inputs, "ids": ids})
-        for ids in (inputs["ids"], other, other[:, :at])
+        RECIPES[case.op].call(case, {**inputs, name: x})
+        for x in (inputs[name], other, other[:, :at])
     )
     bound = reference.bounds(ctx, inputs, case.attributes)["out"][:, :at]
     first = ((1, tuple(range(at))),)
@@ -145,7 +152,7 @@ MODEL_PROPERTIES: tuple[Property, ...] = (
     Property("model.count", MODELS, _draw_count, count, in_float64, weight=0.2),
     Property("model.config_rejects", MODELS, _draw_invalid, config_rejects, in_float64, weight=0.2),
     replace(_BATCHES, excluded=in_float64),
-    Property("model.prefix", ("gpt",), _draw_prefix, prefix, in_float64, weight=0.5),
+    Property("model.prefix", SEQUENCES, _draw_prefix, prefix, in_float64, weight=0.5),
     Property(
         "model.tied_gradient",
         ("gpt",),

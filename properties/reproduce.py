@@ -331,10 +331,13 @@ def _check(expectation: Expectation, description: Description) -> list[str]:
                 f"if got.shape != {tuple(shape)!r}:",
                 f"    fail(f{what!r})",
             ]
-        case Rejected(call, why):
+        case Rejected(call, why, names):
             return [
                 f"if REPLIES[{call}] is not None:",
                 f"    fail({why + ' was accepted, should be an exception'!r})",
+                f"left = [name for name in {names!r} if name not in REFUSALS[{call}]]",
+                "if left:",
+                f"    fail({why + ' was refused, but the message does not name '!r} + str(left))",
             ]
         case Clean(call, aspect):
             return [f"clean({call}, {aspect!r}, {expectation.wanted!r}, {expectation.limit!r})"]

@@ -1,5 +1,5 @@
-"""torch.models: an MLP, a residual network and a GPT as torch modules whose parameters, in the
-order of their registration, are cut from one vector.
+"""torch.models: an MLP, a residual network, a GPT and recurrent language models, whose parameters
+are cut from one vector, in the order of the state.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn import functional
 
+from assay.impl.backends import torch_recurrent_models
 from assay.impl.contract import Contract
 from assay.impl.protocol import implements
 from assay.impl.torch_backend import TorchBackend
@@ -42,8 +43,8 @@ class MLP(nn.Module):
         shortcut: bool = False,
     ) -> None:
         super().__init__()
-        _whole(inputs=inputs, outputs=outputs, **{f"hidden[{i}]": n for i, n in enumerate(hidden)})
-        _one_of(tuple(ACTIVATIONS), activation=activation)
+        wrong = _not_whole(inputs=inputs, outputs=outputs, **_each("hidden", hidden))
+        _refuse(*wrong, *_not_among(tuple(ACTIVATIONS), activation=activation))
         widths = (inputs, *hidden, outputs)
         self.layers = nn.ModuleList(nn.Linear(a, b) for a, b in pairwise(widths))
         self.shortcut = nn.Linear(inputs, outputs) if shortcut else None
@@ -81,12 +82,13 @@ class ResNet(nn.Module):
         classes: int = 10,
     ) -> None:
         super().__init__()
-        _whole(channels=channels, hidden=hidden, classes=classes)
-        _whole(**{f"spatial[{i}]": n for i, n in enumerate(spatial)})
-        _one_of(tuple(CONVOLUTIONS), axes=len(spatial))
+        wrong = _not_whole(channels=channels, hidden=hidden, classes=classes)
+        wrong += _not_whole(**_each("spatial", spatial))
+        wrong += _not_among(tuple(CONVOLUTIONS), axes=len(spatial))
         radii = (1,) * len(spatial) if radius is None else radius
         if len(radii) != len(spatial) or any(r < 0 for r in radii):
-            raise ValueError(f"radius={radius!r} must have one entry of 0 or more for each axis")
+            wrong.append(f"radius={radius!r} must have one entry of 0 or more for each axis")
+        _refuse(*wrong)
         kind, kernel = CONVOLUTIONS[len(spatial)], tuple(2 * r + 1 for r in radii)
         self.image = (channels, *spatial)
         self.stem = kind(channels, hidden, kernel, padding=radii)
@@ -171,13 +173,16 @@ class GPT(nn.Module):
         explicit: bool = False,
     ) -> None:
         super().__init__()
-        _whole(vocabulary=vocabulary, context=context, layers=layers, heads=heads, width=width)
-        if width % heads:
-            raise ValueError(f"heads={heads} does not divide width={width}")
+        wrong = _not_whole(
+            vocabulary=vocabulary, context=context, layers=layers, heads=heads, width=width
+        )
+        if heads > 0 and width > 0 and width % heads:
+            wrong.append(f"heads={heads} does not divide width={width}")
         if not 0 <= dropout < 1:
-            raise ValueError(f"dropout={dropout!r} must lie in [0, 1)")
+            wrong.append(f"dropout={dropout!r} must lie in [0, 1)")
+        _refuse(*wrong)
         self.context = context
-        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
+        self.wte, self.wpe = _table(vocabulary, width), _table(context, width)
         self.h = nn.ModuleList(Block(width, heads, bias, explicit) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width, bias=bias)
 
@@ -191,16 +196,28 @@ class GPT(nn.Module):
         return functional.linear(self.ln_f(x), self.wte.weight)
 
 
-def _whole(**sizes: Any) -> None:
-    wrong = [f"{n}={v!r}" for n, v in sizes.items() if type(v) is not int or v < 1]
-    if wrong:
-        raise ValueError(f"{', '.join(wrong)} must be whole numbers of at least 1")
+def _table(rows: int, width: int) -> nn.Embedding:
+    """Without first values: to draw them on the device "meta" takes seconds the first time."""
+    return nn.Embedding.from_pretrained(torch.empty(rows, width), freeze=False)
 
 
-def _one_of(valid: tuple[Any, ...], **given: Any) -> None:
-    for name, value in given.items():
-        if value not in valid:
-            raise ValueError(f"{name}={value!r} is unknown; valid: {', '.join(map(str, valid))}")
+def _each(name: str, sizes: tuple[Any, ...]) -> dict[str, Any]:
+    return {f"{name}[{i}]": n for i, n in enumerate(sizes)}
+
+
+def _not_whole(**sizes: Any) -> list[str]:
+    wrong = {n: v for n, v in sizes.items() if type(v) is not int or v < 1}
+    return [f"{n}={v!r} must be a whole number of at least 1" for n, v in wrong.items()]
+
+
+def _not_among(valid: tuple[Any, ...], **given: Any) -> list[str]:
+    wrong = {n: v for n, v in given.items() if v not in valid}
+    return [f"{n}={v!r} is unknown; valid: {', '.join(map(str, valid))}" for n, v in wrong.items()]
+
+
+def _refuse(*reasons: str) -> None:
+    if reasons:
+        raise ValueError("; ".join(reasons))
 
 
 def fields(config: str) -> dict[str, Any]:
@@ -246,6 +263,16 @@ class TorchModels(TorchBackend):
     def resnet(self, state: Tensor, x: Tensor, *, config: str) -> Tensor:
         """[B, C, *n] -> [B, V]."""
         return run(ResNet, fields(config), state, x)
+
+    @implements("rnn_lm")
+    def rnn_lm(self, state: Tensor, x: Tensor, *, config: str) -> Tensor:
+        """[B, T, V] -> [B, T, V]."""
+        return torch_recurrent_models.run("rnn", config, state, x)
+
+    @implements("lstm_lm")
+    def lstm_lm(self, state: Tensor, x: Tensor, *, config: str) -> Tensor:
+        """[B, T, V] -> [B, T, V]."""
+        return torch_recurrent_models.run("lstm", config, state, x)
 
     @implements("gpt")
     def gpt(self, state: Tensor, ids: Tensor, *, config: str) -> Tensor:

@@ -104,6 +104,20 @@ def _ids(case: Case, rng: np.random.Generator, shape: tuple[int, ...]) -> np.nda
     return rng.integers(0, config_of(case).vocabulary, shape)
 
 
+def _recurrent(draw: Draw, ctx: Context) -> Structure:
+    return _structure(
+        {"B": draw(choice(*BATCHES)), "T": draw(choice(1, 2, 3, 4, 6))},
+        vocabulary=draw(choice(1, 2, 3, 5)),
+        hidden=draw(choice(1, 2, 3)),
+        layers=draw(choice(1, 2)),
+    )
+
+
+def _recurrent_shapes(case: Case) -> dict[str, tuple[int, ...]]:
+    steps = (case.dims["B"], case.dims["T"])
+    return {"state": _length(case), "x": (*steps, config_of(case).vocabulary)}
+
+
 def _spoil(case: Case, inputs: Inputs) -> dict[str, Inputs]:
     given = inputs["state"]
     spoilt = {
@@ -149,5 +163,17 @@ MODELS: tuple[Recipe, ...] = (
         batched=("ids",),
         empties=("B",),
         spoil=_spoil,
+    ),
+    *(
+        Recipe(
+            name,
+            _recurrent,
+            _recurrent_shapes,
+            special={"state": state},
+            batched=("x",),
+            empties=("B",),
+            spoil=_spoil,
+        )
+        for name in ("rnn_lm", "lstm_lm")
     ),
 )

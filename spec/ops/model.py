@@ -69,4 +69,14 @@ MODEL: tuple[Op, ...] = (
         ("B", "T", "V"),
         '{"vocabulary": 7, "context": 6, "layers": 1, "heads": 2, "width": 4}',
     ),
+    *(
+        _model(
+            name,
+            f"language model of {cells}: logits at every step, from its state and symbols",
+            Input("x", ("B", "T", "V")),
+            ("B", "T", "V"),
+            '{"vocabulary": 7, "hidden": 2}',
+        )
+        for name, cells in (("rnn_lm", "Elman cells"), ("lstm_lm", "LSTM cells"))
+    ),
 )

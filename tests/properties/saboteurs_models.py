@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from assay.properties.model_properties import MODELS
+from assay.properties.model_properties import MODELS, SEQUENCES
 from tests.properties.spec_backend import Arrays, SpecBackend, Spoil, scaled
 
 
@@ -46,7 +46,7 @@ WHOLE: dict[str, Callable[[], SpecBackend]] = {
     "model.count": lambda: Lenient(*MODELS),
     "model.config_rejects": lambda: Lenient(*MODELS),
     "model.batch_invariant": lambda: SpecBackend(*MODELS, spoil=_by_size(0)),
-    "model.prefix": lambda: SpecBackend("gpt", spoil=_by_size(1)),
+    "model.prefix": lambda: SpecBackend(*SEQUENCES, spoil=_by_size(1)),
     "model.tied_gradient": lambda: SpecBackend("gpt", gradients=_first_use_only),
     "model.sdpa_equals_manual": lambda: SpecBackend("gpt", spoil=_by_mode, modes=("fast", "slow")),
 }

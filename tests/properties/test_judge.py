@@ -208,3 +208,24 @@ def test_a_result_on_another_device_is_unclean() -> None:
 def test_an_expectation_that_could_not_fail_is_not_informative() -> None:
     assert not _judge(Close(OUT, X, np.full(3, np.inf)), X).informative
     assert _judge(Close(OUT, X, np.array([np.inf, 1.0, np.inf])), X).informative
+
+
+@pytest.mark.parametrize(
+    ("message", "held"),
+    [("depth=0 and width=-1 must be positive", True), ("depth=0 must be positive", False)],
+)
+def test_a_refusal_that_does_not_name_what_is_wrong_is_violated(message: str, held: bool) -> None:
+    rejected = Rejected(0, "a configuration", ("depth", "width"))
+    call = Call("attention", {"q": X})
+    reply = Reply(failure=Failure("raised", message, "ValueError"))
+
+    judgement = judge(Experiment((call,), (rejected,)), [reply])
+
+    assert [v.message for v in judgement.violations] == (
+        []
+        if held
+        else [
+            "a configuration was refused, but the message does not name width: "
+            "depth=0 must be positive"
+        ]
+    )

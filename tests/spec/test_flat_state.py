@@ -11,7 +11,7 @@ from assay.spec.models.layout import stored
 from assay.spec.models.networks.catalogue import NETWORKS
 from assay.spec.ops import op
 
-OPS = ("mlp", "resnet", "gpt")
+OPS = ("mlp", "resnet", "gpt", "rnn_lm", "lstm_lm")
 
 
 @pytest.mark.parametrize("name", OPS)

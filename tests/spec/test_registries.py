@@ -32,6 +32,8 @@ OWN: dict[str, dict[str, int | Shape]] = {
     "mlp": {"P": 44},
     "resnet": {"P": 247},
     "gpt": {"P": 304},
+    "rnn_lm": {"P": 41},
+    "lstm_lm": {"P": 101},
     "kv_cache": {"Nl": 2, "Na": 1, "M": 4},
 }
 """Sizes that follow from others, by each op's own rule; the class token is among the tokens."""
