@@ -205,7 +205,8 @@ def one_rounding(own: Any, times: int = 0, tau: bool = True) -> Iterator[Query]:
     for condition, value, error in outcomes(run):
         witness = {**WITNESS, "v": 2.0, "i": 1.0, "p": 2.5}
         goal = z3.Implies(condition, within(rounded - value, error))
-        yield Query("the roundings", goal, (near, ROUNDING, UNDERFLOW), witness)
+        given = (near, ROUNDING, UNDERFLOW) if tau else (near, ROUNDING)
+        yield Query("the roundings", goal, given, witness)
 
 
 def multiplied(rule: Rule) -> Iterator[Query]:
