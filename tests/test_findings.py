@@ -17,6 +17,8 @@ from assay.properties.known import load
 ROOT = Path(__file__).parent.parent
 ENTRIES = load(ROOT / "known.toml").entries
 SCRIPTS = sorted({entry.reproducer for entry in ENTRIES})
+ALWAYS = {entry.reproducer for entry in ENTRIES if not entry.rare}
+"""What shows on every processor and in every run; the rest may depend on either."""
 
 
 def test_each_entry_names_a_version_and_a_reproducer_that_exists() -> None:
@@ -45,6 +47,7 @@ def test_a_reproducer_fails_and_says_what_is_wrong_without_assay(
         check=False,
     )
 
-    assert done.returncode == 1
-    assert "AssertionError: " in done.stderr
     assert "assay" not in (ROOT / script).read_text()
+    if done.returncode or script in ALWAYS:
+        assert done.returncode == 1
+        assert "AssertionError: " in done.stderr
