@@ -29,7 +29,7 @@ def in_float64(ctx: Context) -> Exclusion | None:
     """Excluded below float64, where the bound of a network with norms is infinite."""
     if ctx.dtype == "float64":
         return None
-    return Exclusion("error bounds of whole models say nothing below float64", planned=False)
+    return Exclusion("error bounds of whole models say nothing below float64")
 
 
 def _several_modes(ctx: Context) -> Exclusion | None:

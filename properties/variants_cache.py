@@ -22,11 +22,11 @@ def cache_variants(x: Stream, attributes: dict[str, Any]) -> Iterator[Variant]:
     every = steps(script, x["k"].shape[3])
     chunks = [step for step in every if step.action == "append" and step.tokens > 1]
     yield "a chunk sees nothing of what was held", partial(_changed, x, attributes, _alone)
+    yield (
+        "the causal triangle of a chunk is aligned top-left: what was held counts as its own",
+        partial(_changed, x, attributes, _top_left),
+    )
     if chunks:
-        yield (
-            "the causal triangle of a chunk is aligned top-left: what was held counts as its own",
-            partial(_changed, x, attributes, _top_left),
-        )
         yield (
             "the tokens of a chunk see each other whatever their order",
             partial(_changed, x, attributes, _not_causal),
