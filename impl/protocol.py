@@ -84,8 +84,9 @@ def implements(op: str) -> Callable[[Method], Method]:
 def implements_vjp(op: str) -> Callable[[Method], Method]:
     """Mark a method as the gradient of ``op``, for hosts without automatic differentiation.
 
-    It is called as the forward method is, with each cotangent by keyword under its output's name,
-    and returns a dict of gradients by input name.
+    It is called as the forward method is, with each cotangent by keyword under its output's name
+    (``<name>_cotangent`` where an input has that name), and returns a dict of gradients by input
+    name.
     """
     return _mark("__assay_implements_vjp__", op)
 
@@ -176,7 +177,8 @@ class Backend(ABC):
 
 
 def _extra(attribute: str, op: str) -> tuple[str, ...]:
-    return signature(op).outputs if attribute == "__assay_implements_vjp__" else ()
+    vjp = attribute == "__assay_implements_vjp__"
+    return tuple(signature(op).cotangents.values()) if vjp else ()
 
 
 def operation_of(op: str, function: Callable[..., Any], extra: tuple[str, ...] = ()) -> Operation:

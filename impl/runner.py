@@ -236,7 +236,8 @@ def _gradients(
     names = signature(call.op)
     positional = [prepared.inputs[name] for name in names.inputs]
     optional = {n: x for n, x in prepared.inputs.items() if n not in names.inputs}
-    keywords = vjp.spell(call.op, {**optional, **attributes, **prepared.cotangents})
+    cotangents = {names.cotangents[n]: x for n, x in prepared.cotangents.items()}
+    keywords = vjp.spell(call.op, {**optional, **attributes, **cotangents})
     value = vjp.method(*positional, **keywords)
     if not isinstance(value, Mapping):
         raise AdapterError(

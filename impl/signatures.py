@@ -23,6 +23,17 @@ class Signature:
     keywords: Mapping[str, Any]
     outputs: tuple[str, ...]
 
+    @property
+    def cotangents(self) -> dict[str, str]:
+        """The keyword of each output's cotangent: the output's name, and ``_cotangent`` behind it
+        where an input is called the same.
+
+        >>> SIGNATURES["causal_conv1d"].cotangents
+        {'out': 'out', 'history': 'history_cotangent'}
+        """
+        taken = (*self.inputs, *self.keywords)
+        return {n: f"{n}_cotangent" if n in taken else n for n in self.outputs}
+
 
 SIGNATURES: Mapping[str, Signature] = {
     "masked_softmax": Signature(("scores",), {"mask": None}, ("weights",)),

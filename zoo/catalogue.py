@@ -5,12 +5,19 @@ from __future__ import annotations
 from assay.zoo.fault import Control, Fault
 from assay.zoo.grid_faults import GRID_CONTROLS, GRID_FAULTS
 from assay.zoo.layer_faults import LAYER_CONTROLS, LAYER_FAULTS
+from assay.zoo.sequence_faults import SEQUENCE_CONTROLS, SEQUENCE_FAULTS
 from assay.zoo.state_faults import STATE_FAULTS
 from assay.zoo.value_faults import VALUE_FAULTS
 
 _TILED = "assay.zoo.controls.tiled"
 
-FAULTS: tuple[Fault, ...] = (*VALUE_FAULTS, *STATE_FAULTS, *GRID_FAULTS, *LAYER_FAULTS)
+FAULTS: tuple[Fault, ...] = (
+    *VALUE_FAULTS,
+    *STATE_FAULTS,
+    *GRID_FAULTS,
+    *LAYER_FAULTS,
+    *SEQUENCE_FAULTS,
+)
 
 CONTROLS: tuple[Control, ...] = (
     Control("tiles-16", f"{_TILED}:Tiles16", "tiles of 16 keys with a running maximum"),
@@ -33,4 +40,5 @@ CONTROLS: tuple[Control, ...] = (
     ),
     *GRID_CONTROLS,
     *LAYER_CONTROLS,
+    *SEQUENCE_CONTROLS,
 )

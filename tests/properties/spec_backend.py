@@ -68,8 +68,11 @@ class SpecBackend(NumpyBackend):
 
     def _backward(self, name: str, *inputs: np.ndarray, **keywords: Any) -> Arrays:
         call = {**dict(zip(signature(name).inputs, inputs, strict=True)), **keywords}
-        cotangents = {n: _wide(call[n]) for n in signature(name).outputs}
-        arrays, attributes = _split({n: x for n, x in call.items() if n not in cotangents})
+        keywords_of = signature(name).cotangents
+        cotangents = {n: _wide(call[k]) for n, k in keywords_of.items()}
+        arrays, attributes = _split(
+            {n: x for n, x in call.items() if n not in keywords_of.values()}
+        )
         with np.errstate(all="ignore"):
             found = op(name).backward(arrays, cotangents, attributes)
         slopes = {n: np.array(x).astype(_kind(call)) for n, x in found.items()}
