@@ -18,7 +18,8 @@ class Profile:
     shrink_seconds  for Hypothesis and the value shrinker together
     timeout         of one call in a worker
     thorough        run all properties in all dtypes and modes; else dtypes after the first, and
-                    hygiene, are sampled: fewer properties and examples, in one mode
+                    hygiene, are sampled: fewer properties and examples, in one mode, and each part
+                    of hygiene on two ops of a backend
     """
 
     name: str
@@ -37,11 +38,11 @@ PROFILES: dict[str, Profile] = {
     for profile in (
         Profile(
             name="quick",
-            summary="a first verdict within a minute",
+            summary="a first verdict on a backend within a minute",
             examples=20,
             fills=1,
             cell_seconds=6.0,
-            total_seconds=240.0,
+            total_seconds=900.0,
             shrink_seconds=3.0,
             timeout=5.0,
             thorough=False,
