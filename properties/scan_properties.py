@@ -41,6 +41,7 @@ from assay.properties.streams import (
     streaming_of,
     takes_states,
 )
+from assay.spec.arithmetic import FORMATS
 
 BLOCKS = ("diagonal_ssm", "compact_ssm", "selective_scan", "selective_block")
 STATEFUL = ("affine_scan", *BLOCKS)
@@ -225,16 +226,22 @@ def finite(case: Case, ctx: Context, made: Materials) -> Experiment:
         # The block's step sizes are softplus of a sum, to which the bias adds the most.
         bias = made.put("dt_bias_far", lambda: _far(case, inputs["dt_bias"].shape, far))
         inputs["dt_bias"] = bias.astype(ctx.numpy_dtype)
-    outputs = [Subject(0, o) for o in ctx.op.outputs]
-    expected: list[Expectation] = [Finite(s) for s in outputs]
+    values = reference.values(ctx, inputs, case.attributes)
+    expected: list[Expectation] = [Finite(Subject(0, o)) for o in _within(values, ctx)]
     if case.op == "selective_scan":
         most = _most(inputs, case.dtype)
         expected.append(Between(Subject(0, "state"), -most, most))
     cotangents = recipe.cotangents(case, ctx, made, inputs) if ctx.gradients else None
-    if ctx.gradients:
-        slopes = [n for n in ctx.op.differentiable if n in inputs]
-        expected += [Finite(Subject(0, n, gradient=True)) for n in slopes]
+    if cotangents is not None:
+        slopes = reference.gradients(ctx, inputs, cotangents, case.attributes)
+        expected += [Finite(Subject(0, n, gradient=True)) for n in _within(slopes, ctx)]
     return Experiment((recipe.call(case, inputs, cotangents),), tuple(expected))
+
+
+def _within(due: Inputs, ctx: Context) -> list[str]:
+    """Names of the arrays that stay far from the end of the format, sums on their way included."""
+    most = FORMATS[ctx.dtype].max / 64
+    return [n for n, x in due.items() if np.all(np.abs(x) < most)]
 
 
 def _far(case: Case, shape: tuple[int, ...], far: float) -> np.ndarray:

@@ -24,6 +24,7 @@ from assay.properties.recipe import Inputs, without
 from assay.properties.recipes import RECIPES
 from assay.properties.recipes.sequences import CELLS, STREAMS, Stream
 from assay.properties.refinement import drawn
+from assay.spec.arithmetic import FORMATS
 
 CHUNKS = (1, 2, 3, 4, 5, 7, 8, 16)
 SHORT = 17
@@ -81,10 +82,13 @@ def part(case: Case, inputs: Inputs, start: int, stop: int) -> Inputs:
 
 
 def continued(case: Case, ctx: Context, inputs: Inputs) -> Inputs:
-    """The state after these inputs, in the format under test."""
+    """The state after these inputs, in the format under test; the largest number where it is
+    beyond.
+    """
     values, s = reference.values(ctx, inputs, case.attributes), stream(case)
     last = {n: values[o][:, -1] if o == s.out else values[o] for n, o in s.states.items()}
-    return {n: x.astype(ctx.numpy_dtype) for n, x in last.items()}
+    most = FORMATS[ctx.dtype].max
+    return {n: np.clip(x, -most, most).astype(ctx.numpy_dtype) for n, x in last.items()}
 
 
 def parts(
