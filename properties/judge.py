@@ -206,7 +206,12 @@ def _same(
     got, want = _read(bench, index, subject), _read(bench, index, other)
     if got is None or want is None:
         return
-    _compare(bench, index, subject, got, want, np.zeros(want.shape) if bound is None else bound)
+    if bound is None:
+        bound = np.zeros(want.shape)
+    elif got.shape == want.shape == np.shape(bound):
+        # An infinite bound promises nothing, also where the other one overflowed.
+        want = np.where(np.isfinite(bound), want, got)
+    _compare(bench, index, subject, got, want, bound)
 
 
 def scores(got: np.ndarray, want: np.ndarray, bound: np.ndarray) -> np.ndarray:
