@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +21,12 @@ Written by `make proofs`; do not edit. What the words mean and what they ask you
 [trust.md](trust.md). Times, versions, solver texts and what other solvers say: run
 `assay prove --cross-check`, then `assay report`.
 """
+
+
+MOST_FUNCTIONS = 12
+"""Above this many, functions are counted by module."""
+
+DECIMAL = re.compile(r"-?\d+\.\d+(e[-+]?\d+)?")
 
 
 def write(outcomes: Sequence[Outcome], stale: Sequence[str] = ()) -> str:
@@ -57,20 +66,36 @@ def gaps(tables: ProofTables) -> Iterable[str]:
 def _links(tables: ProofTables) -> Iterable[str]:
     yield "## Claims, the functions that their proofs ran, and the properties that test them"
     yield ""
-    yield "The helpers in `spec/scalars.py` and private functions are left out."
+    yield "Helpers of `spec/scalars.py` and private functions are left out. Where there are many,"
+    yield "each module is named with the number of its functions."
     yield ""
     rows = (
         (
             link.claim.id,
             link.status or "-",
             link.sides,
-            ", ".join(link.functions),
+            _functions(link.functions),
             ", ".join(link.properties),
         )
         for link in tables.links
     )
     yield from table(("claim", "proof", "sides", "spec functions", "properties"), rows)
     yield ""
+
+
+def _functions(names: Sequence[str]) -> str:
+    if len(names) <= MOST_FUNCTIONS:
+        return ", ".join(names)
+    modules = Counter(_module(name) for name in names)
+    return ", ".join(f"{module} ({number})" for module, number in modules.items())
+
+
+def _module(function: str) -> str:
+    """The part of a dotted name before its first class or function: modules are lower case and not
+    last.
+    """
+    parts = function.partition(".<locals>")[0].split(".")[:-1]
+    return ".".join(itertools.takewhile(str.islower, parts))
 
 
 def _trust(tables: ProofTables) -> Iterable[str]:
@@ -103,6 +128,8 @@ def _obligations(outcomes: Sequence[Outcome]) -> Iterable[str]:
 
 
 def _obligation(outcome: Outcome) -> Iterable[str]:
+    # Measured figures depend on the processor; the HTML report shows those of its machine.
+    measured = outcome.method in ("arb", "enumeration")
     yield f"#### {escape(outcome.id)}"
     yield ""
     yield f"**{outcome.status}** by {escape(outcome.method)}: {escape(outcome.generality)}"
@@ -118,11 +145,12 @@ def _obligation(outcome: Outcome) -> Iterable[str]:
     if outcome.trust:
         yield f"- trusts {escape('; '.join(outcome.trust))}"
     twin = outcome.twin
-    told = f"refuted by {escape(twin.counterexample)}" if twin.refuted else "**not refuted**"
+    shown = DECIMAL.sub("…", twin.counterexample) if measured else twin.counterexample
+    told = f"refuted by {escape(shown)}" if twin.refuted else "**not refuted**"
     yield f"- twin: {escape(twin.text)}: {told}"
     yield f"- stated in {escape(outcome.theorem.removeprefix('assay.').replace('.', '/'))}.py"
     yield ""
-    for lines in outcome.derivation:
+    for lines in () if measured else outcome.derivation:
         yield "<details><summary>derivation</summary>"
         yield ""
         for line in lines:
