@@ -19,8 +19,8 @@ from assay.proofs.obligation import Case, Obligation, Twin
 from assay.proofs.scalars.balls import precision
 from assay.spec.arithmetic import Arithmetic
 from assay.spec.ops import OPS, Op, op
-from assay.spec.ops.model import MODEL
 from assay.spec.ops.entry import Input
+from assay.spec.ops.model import MODEL
 
 Arrays = dict[str, np.ndarray]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
