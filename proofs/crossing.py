@@ -65,6 +65,7 @@ def cross_check(queries: Sequence[Query], timeout: float) -> tuple[Opinion, ...]
         terms = negated(query, premises_of(query))
         verdict: Verdict = "unsupported"
         suited = [n for n in _suited(terms) if n in solvers] or [*solvers][:1]
+        name = suited[0]
         for name in suited:
             began = time.perf_counter()
             verdict = _verdict(solvers[name], terms, deadline - began)

@@ -293,7 +293,11 @@ class FastSpectral(NumpyBackend):
         dx = self.returned(dy @ adjoint(matrices(re, im, kept)), x) * x.dtype.type(
             self.factor(count)
         )
-        return {"x": dx, "re": slopes.real.astype(x.dtype), "im": slopes.imag.astype(x.dtype)}
+        return {
+            "x": dx,
+            "re": np.real(slopes).astype(x.dtype),
+            "im": np.imag(slopes).astype(x.dtype),
+        }
 
     def check(self, x: Array, re: Array, im: Array) -> None:
         """Refuse weights that would broadcast."""
@@ -369,6 +373,6 @@ class FastHalf(NumpyBackend):
         whole = np.zeros((n, *back.shape[1:]), back.dtype)
         whole[:bins] = np.where(real, back.real, back)
         dx = np.fft.ifft(whole, axis=0).real.swapaxes(0, 1) * x.dtype.type(n)
-        dim = np.where(real, 0, slopes.imag)
-        found = {"x": dx, "re": slopes.real, "im": dim}
+        dim = np.where(real, 0, np.imag(slopes))
+        found = {"x": dx, "re": np.real(slopes), "im": dim}
         return {name: np.asarray(a).astype(x.dtype) for name, a in found.items()}

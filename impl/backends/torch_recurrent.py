@@ -239,6 +239,7 @@ def looped(
     """Outputs [B, T, Hd] and the last state of a step that is taken again and again; a row that has
     ended keeps its state.
     """
+    exists = None
     if lengths is not None:
         exists = torch.arange(x.shape[1], device=x.device) < lengths[:, None]
         x = torch.where(exists[..., None], x, torch.zeros_like(x))
@@ -246,13 +247,13 @@ def looped(
     outputs = []
     for t in range(x.shape[1]):
         new = step(read[:, t], state)
-        if lengths is not None:
+        if exists is not None:
             new = tuple(
                 torch.where(exists[:, t, None], a, b) for a, b in zip(new, state, strict=True)
             )
         state = new
         out = state[0]
-        if lengths is not None:
+        if exists is not None:
             out = torch.where(exists[:, t, None], out, torch.zeros_like(out))
         outputs.append(out)
     shape = (x.shape[0], 0, state[0].shape[1])

@@ -104,7 +104,11 @@ def _bits(x: np.ndarray) -> tuple[tuple[int, ...], bytes]:
 
 def _parts(x: np.ndarray) -> list[float]:
     """The numbers of an array, NaN left out."""
-    flat = np.concatenate([x.real.ravel(), x.imag.ravel()]) if np.iscomplexobj(x) else x.ravel()
+    flat = (
+        np.concatenate([np.real(x).ravel(), np.imag(x).ravel()])
+        if np.iscomplexobj(x)
+        else x.ravel()
+    )
     return [v for v in flat.tolist() if v == v]
 
 

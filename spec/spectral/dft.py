@@ -56,8 +56,9 @@ def dft(re: Values, im: Values | None, axes: Sequence[int]) -> Pair:
     Pair(re=array([10., -2., -2., -2.]), im=array([ 0.,  2.,  0., -2.]))
     """
     # An array that is more than its floats (see ``inexact``) knows its own transform.
-    if hasattr(re, "fourier"):
-        return Pair(*re.fourier(im, tuple(axes), inverse=False))
+    own: Any = getattr(re, "fourier", None)
+    if own is not None:
+        return Pair(*own(im, tuple(axes), inverse=False))
     return _transform(re, im, axes, -1)
 
 
@@ -67,8 +68,9 @@ def idft(re: Values, im: Values | None, axes: Sequence[int]) -> Pair:
     >>> idft(*dft(np.array([1.0, 2.0, 3.0, 4.0]), None, (0,)), (0,)).re.tolist()
     [1.0, 2.0, 3.0, 4.0]
     """
-    if hasattr(re, "fourier"):
-        return Pair(*re.fourier(im, tuple(axes), inverse=True))
+    own: Any = getattr(re, "fourier", None)
+    if own is not None:
+        return Pair(*own(im, tuple(axes), inverse=True))
     size = prod(re.shape[a] for a in axes)
     x = _transform(re, im, axes, 1)
     return Pair(x.re / size, x.im / size)
@@ -86,7 +88,7 @@ def dense_dft(re: Values, im: Values | None, axes: Sequence[int]) -> Pair:
     sizes = [re.shape[a] for a in axes]
     turn, count = lcm(*sizes), prod(sizes)
     places: Any = np.indices(sizes).reshape(len(sizes), count)
-    phase = sum(np.outer(at, at) * (turn // n) for at, n in zip(places, sizes, strict=True))
+    phase: Any = sum(np.outer(at, at) * (turn // n) for at, n in zip(places, sizes, strict=True))
     waves = Pair(*turns(phase, turn, re))
     first = axes[0]
     flat = (*re.shape[:first], count, *re.shape[first + len(sizes) :])

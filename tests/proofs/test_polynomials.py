@@ -46,6 +46,8 @@ def test_the_sum_of_all_roots_of_unity_is_nought() -> None:
     names = Names(12, x=())
     zero = _nought(names)
     turns = [(zero + 1) / 6 * k for k in range(12)]
+    cosines: Any
+    sines: Any
     cosines, sines = (sum((getattr(t, f)() for t in turns), zero) for f in ("cos_pi", "sin_pi"))
     assert cosines.vanishes
     assert sines.vanishes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_a_wide_ball_does_not_say_on_which_side_it_lies() -> None:
 
 def test_a_cell_runs_in_an_unknown_arithmetic() -> None:
     names = iter(range(99))
-    make = np.frompyfunc(lambda _: opaque(f"v{next(names)}"), 1, 1)
+    make: Any = np.frompyfunc(lambda _: opaque(f"v{next(names)}"), 1, 1)
     run = rnn(*(make(np.zeros(shape)) for shape in ((1, 1, 1), (1, 2), (1,))))
     assert run.h[0, 0].term.decl().name() == "op tanh"
     assert (opaque("x") <= 0).term.decl().name() == "op at most"

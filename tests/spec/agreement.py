@@ -85,7 +85,7 @@ def assert_agrees_with_torch(
         assert score <= 1, f"{name}.{output}: error {score} x bound ({attributes})"
     rng = np.random.default_rng(seed)
     cotangents = {n: rng.normal(size=x.shape).astype(kind) for n, x in want.items()}
-    total = sum((outputs[n] * torch.tensor(g)).sum() for n, g in cotangents.items())
+    total: Any = sum((outputs[n] * torch.tensor(g)).sum() for n, g in cotangents.items())
     leaves = [n for n in entry.differentiable if n in inputs]
     found = torch.autograd.grad(total, [tensors[n] for n in leaves], allow_unused=True)
     slopes = entry.backward(widened(inputs), widened(cotangents), attributes)

@@ -102,7 +102,7 @@ def by_definition(
 @settings(max_examples=50)
 def test_convolution_of_fractions_is_exactly_its_formula(case: Case) -> None:
     inputs, rules = case
-    fraction = np.frompyfunc(lambda x: Fraction(round(8 * x), 3), 1, 1)
+    fraction: Any = np.frompyfunc(lambda x: Fraction(round(8 * x), 3), 1, 1)
     x, weight = fraction(inputs["x"]), fraction(inputs["weight"])
     bias = fraction(np.arange(len(weight), dtype=float))
     got = convolution(x, weight, bias, **rules)
@@ -115,7 +115,7 @@ def test_convolution_of_fractions_is_exactly_its_formula(case: Case) -> None:
 @settings(max_examples=50)
 def test_gradients_of_fractions_are_exactly_the_adjoints(case: Case) -> None:
     inputs, rules = case
-    fraction = np.frompyfunc(lambda x: Fraction(round(8 * x), 3), 1, 1)
+    fraction: Any = np.frompyfunc(lambda x: Fraction(round(8 * x), 3), 1, 1)
     x, weight = fraction(inputs["x"]), fraction(inputs["weight"])
     y = convolution(x, weight, **rules)
     g = np.asarray(fraction(np.random.default_rng(1).normal(size=y.shape)), dtype=object)

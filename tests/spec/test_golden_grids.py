@@ -42,7 +42,8 @@ def test_half_spectrum_equals_the_printed_bins(entry: dict[str, Any]) -> None:
 
 @entries("patches")
 def test_patches_have_the_printed_shapes(entry: dict[str, Any]) -> None:
-    x, width = np.ones(entry["input"], np.float32), entry["width"]
+    x: np.ndarray = np.ones(entry["input"], np.float32)
+    width = entry["width"]
     weight = np.ones((width, x.shape[1], entry["patch"], entry["patch"]), np.float32)
     grid = convolution(x, weight, stride=entry["stride"])
     assert list(grid.shape) == entry["grid"]
@@ -55,7 +56,8 @@ def test_patches_have_the_printed_shapes(entry: dict[str, Any]) -> None:
 
 @entries("same")
 def test_same_padding_keeps_the_printed_grid(entry: dict[str, Any]) -> None:
-    x, (kernel, padding) = np.ones(entry["input"], np.float32), same_padding(entry["radius"])
+    x: np.ndarray = np.ones(entry["input"], np.float32)
+    kernel, padding = same_padding(entry["radius"])
     weight = np.ones((entry["hidden"], x.shape[1], kernel, kernel), np.float32)
     features = convolution(x, weight, padding=padding)
     assert list(features.shape) == entry["features"]

@@ -165,7 +165,7 @@ def test_spectral_convolution_of_fractions_is_exactly_its_dense_definition(
     sizes: tuple[int, ...],
 ) -> None:
     rng = np.random.default_rng(1)
-    fraction = np.frompyfunc(lambda x: Fraction(int(x), 3), 1, 1)
+    fraction: Any = np.frompyfunc(lambda x: Fraction(int(x), 3), 1, 1)
     x = fraction(rng.integers(-9, 9, size=(2, *sizes, 2)))
     re, im = (fraction(rng.integers(-9, 9, size=(prod(sizes), 2, 2))) for _ in range(2))
     axes = range(1, 1 + len(sizes))
@@ -183,7 +183,7 @@ def test_spectral_convolution_of_fractions_is_exactly_its_dense_definition(
 
 def test_gradients_are_exactly_the_adjoints_of_each_input() -> None:
     rng = np.random.default_rng(2)
-    fraction = np.frompyfunc(lambda x: Fraction(int(x), 7), 1, 1)
+    fraction: Any = np.frompyfunc(lambda x: Fraction(int(x), 7), 1, 1)
     x, g = (fraction(rng.integers(-9, 9, size=(2, 4, 3))) for _ in range(2))
     re, im = (fraction(rng.integers(-9, 9, size=(4, 3, 3))) for _ in range(2))
     none = 0 * re

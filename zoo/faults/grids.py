@@ -276,8 +276,8 @@ class NyquistImaginary(FastHalf):
     def returned(self, spectrum: Array, n: int) -> Array:
         """At bin 0, and at n / 2 where n is even."""
         real = 2 * np.arange(spectrum.shape[1]) % n == 0
-        more = np.where(real[:, None], spectrum.imag, 0)
-        return super().returned(spectrum + more.astype(spectrum.real.dtype), n)
+        more = np.where(real[:, None], np.imag(spectrum), 0)
+        return super().returned(spectrum + more.astype(np.real(spectrum).dtype), n)
 
 
 class ReversedOdd(FastHalf):
