@@ -262,7 +262,7 @@ class SpectrumRectified(FastSpectral):
     def mixed(self, spectrum: Array, weight: Array) -> Array:
         """An activation where none is."""
         y = super().mixed(spectrum, weight)
-        return np.maximum(y.real, 0) + 1j * y.imag
+        return np.maximum(np.real(y), 0) + 1j * np.imag(y)
 
 
 class NyquistImaginary(FastHalf):
