@@ -34,7 +34,7 @@ campaign: $(VENV)/.installed
 
 test: $(VENV)/.installed-dev
 	@mkdir -p .cache/coverage
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term $(TEST)
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=term $(TEST)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

@@ -8,8 +8,10 @@ _HOME = "assay.zoo.faults.sequences"
 _SOUND = "assay.zoo.sound_sequences"
 
 
-def _fault(name: str, kind: Kind, target: str, summary: str, *claims: str, hint: str = "") -> Fault:
-    return Fault(name, kind, f"{_HOME}:{target}", claims, summary, hint=hint, needs=4)
+def _fault(
+    name: str, kind: Kind, target: str, summary: str, *claims: str, hint: str = "", needs: int = 4
+) -> Fault:
+    return Fault(name, kind, f"{_HOME}:{target}", claims, summary, hint=hint, needs=needs)
 
 
 SEQUENCE_FAULTS: tuple[Fault, ...] = (
@@ -58,7 +60,6 @@ SEQUENCE_FAULTS: tuple[Fault, ...] = (
         "ResetAlwaysAfter",
         "the reset gate stands after the product",
         "recurrent.reset_variant",
-        hint="after the product",
     ),
     _fault(
         "nothing-is-zero",
@@ -95,6 +96,7 @@ SEQUENCE_FAULTS: tuple[Fault, ...] = (
         "a short last chunk starts from zeros",
         "scan.refines",
         "scan.refines@integers",
+        "scan.refines@shared",
         "scan.chunk_independent",
         "scan.parallel_equals_sequential",
     ),
@@ -161,6 +163,7 @@ SEQUENCE_FAULTS: tuple[Fault, ...] = (
         "RatioOfProducts",
         "decays are quotients that become 0 / 0",
         "scan.finite",
+        needs=64,
     ),
     _fault(
         "gradient-of-one-step",

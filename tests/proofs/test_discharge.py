@@ -21,7 +21,7 @@ def test_patterns_select_by_id_claim_and_glob() -> None:
     assert select() == OBLIGATIONS
 
 
-@pytest.mark.parametrize("pattern", ["softmax.nothing", "softmax.row_sum/realz", "no*"])
+@pytest.mark.parametrize("pattern", ["softmax.nothing", "softmax.row_sum/realz", "nope*"])
 def test_an_unknown_pattern_is_named_with_what_is_valid(pattern: str) -> None:
     with pytest.raises(ValueError, match=r"matches nothing; valid: .*softmax\.row_sum"):
         discharge([pattern])

@@ -21,4 +21,6 @@ BASE = Control("numpy.float32", "numpy.float32", "the built-in control")
 def test_no_property_accuses_a_control(control: Control) -> None:
     cells = list(examine(control.target, QUICK))
     assert [c.finding for c in cells if c.finding is not None] == []
-    assert sum(c.verdict == "held" for c in cells) >= len(cells) - 2
+    # What a control does not offer, such as the names of its kernels, is not held either.
+    assert {c.verdict for c in cells} <= {"held", "unsupported"}
+    assert sum(c.verdict == "held" for c in cells) >= 0.85 * len(cells)

@@ -24,11 +24,14 @@ PATIENT = replace(QUICK, examples=4 * QUICK.examples)
 def test_claims_about_a_fault_find_it(fault: Fault) -> None:
     cells = list(examine(fault.target, PATIENT, claims=fault.claims, isolated=fault.isolated))
     assert {cell.key.property for cell in cells} == set(fault.claims)
-    findings = [cell.finding for cell in cells]
-    assert [f.verdict if f else "held" for f in findings] == [fault.verdict] * len(cells)
-    assert any(fault.hint in f.hint for f in findings if f), [f.hint for f in findings if f]
+    # A backend may compute several ops, of which one has the fault.
+    found = [cell for cell in cells if cell.finding is not None]
+    assert {cell.key.property for cell in found} == set(fault.claims)
+    hints = [cell.finding.hint for cell in found if cell.finding is not None]
+    assert {cell.finding.verdict for cell in found if cell.finding} == {fault.verdict}
+    assert any(fault.hint in hint for hint in hints), hints
     if fault.verdict != "hung" and fault.name != "endless-allocation":
-        assert min(map(_largest_dim, cells)) <= 4 * fault.needs
+        assert min(map(_largest_dim, found)) <= 4 * fault.needs
 
 
 def _largest_dim(cell: Cell) -> int:
