@@ -59,5 +59,7 @@ def test_equal_queries_are_equal_texts() -> None:
 @pytest.mark.parametrize("name", SOLVED)
 def test_every_query_of_the_catalogue_is_read_back(name: str) -> None:
     (outcome,) = discharge([name])
-    assert outcome.scripts
+    assert outcome.held, outcome.detail
+    if not outcome.scripts:
+        pytest.skip("equal terms of an unknown arithmetic are compared: no solver was asked")
     assert {verdict(s.text) for s in outcome.scripts} == {"unsat"}
