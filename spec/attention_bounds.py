@@ -31,11 +31,6 @@ _NEARLY = 1.0 + 2.0**-6
 """Computed magnitudes are this much larger at most, before they overflow."""
 
 
-def _largest(arithmetic: Arithmetic) -> float:
-    """Beyond this a product or a stored score overflows."""
-    return min(FORMATS[arithmetic.accumulate].max, FORMATS[arithmetic.intermediate].max)
-
-
 class _Weights(NamedTuple):
     """Exact weights of every pair, and what is known of the computed ones.
 
@@ -91,7 +86,7 @@ def _weights(
     )
     exponent = exponent + arithmetic.tau_acc * (q.shape[3] + 1)
     peak = np.maximum(magnitude, np.maximum(product, np.abs(scores) + biased))
-    too_big = peak * _NEARLY >= _largest(arithmetic)
+    too_big = peak * _NEARLY >= arithmetic.largest
     exponent = np.where(allowed, np.where(too_big, np.inf, exponent), 0.0)
     span = np.max(np.where(allowed, shifted, 0.0), axis=-1, keepdims=True, initial=0.0)
     rescale = rescale_error(span, k.shape[2], arithmetic)
@@ -233,7 +228,7 @@ def _score_gradient(
     """
     across = np.swapaxes(values, -1, -2)
     size = np.matmul(np.abs(cotangent), np.abs(across))
-    overflow = np.any(size * _NEARLY >= _largest(arithmetic), axis=-1, keepdims=True)
+    overflow = np.any(size * _NEARLY >= arithmetic.largest, axis=-1, keepdims=True)
     size = np.where(w.allowed, size, 0.0)
     exact = np.where(w.allowed, np.matmul(cotangent, across), 0.0)
     width = cotangent.shape[-1]

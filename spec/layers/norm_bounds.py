@@ -47,12 +47,8 @@ def mean_error(x: Array, arithmetic: Arithmetic) -> Array:
     error = (gamma(n + 1, arithmetic.u_acc) + 2.0 * arithmetic.u_mid) * middle
     error = error + gamma(3.0 * (1.0 + np.log2(max(n, 1))), r) * (middle + largest)
     error = error + (n + 2) * arithmetic.tau_acc
-    unknown = total(size) * 1.01 >= _largest(x, arithmetic)
+    unknown = total(size) * 1.01 >= arithmetic.largest
     return np.where(unknown, np.inf, error) if n > 1 else np.zeros_like(middle)
-
-
-def _largest(x: Array, arithmetic: Arithmetic) -> float:
-    return float(Inexact(x, 0.0, arithmetic).largest)
 
 
 def _variance_error(away: Array, error: Array, arithmetic: Arithmetic) -> Array:
@@ -70,7 +66,7 @@ def _variance_error(away: Array, error: Array, arithmetic: Arithmetic) -> Array:
     moved = 4.0 * error * np.sqrt(v * merges) + 4.0 * error**2 * merges
     own = gamma(n + 8, arithmetic.u_acc) + 4.0 * arithmetic.u_mid
     bound = moved + own * (v + moved) + 2.0 * arithmetic.tau_acc
-    unknown = n * (v + moved) * 1.01 >= _largest(away, arithmetic)
+    unknown = n * (v + moved) * 1.01 >= arithmetic.largest
     return np.where(unknown, np.inf, bound)
 
 
