@@ -5,22 +5,25 @@ VENV   ?= .venv
 # More options for pip. Example: the CPU build of torch, which is much smaller than the default one on Linux:
 #   make campaign PIP_OPTIONS="--extra-index-url https://download.pytorch.org/whl/cpu"
 PIP_OPTIONS ?=
-# More options for `assay run` and for pytest.
+# More options for `assay run`, for `assay prove` and for pytest.
 RUN  ?=
+PROVE ?=
 TEST ?=
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt
 RECIPE := pyproject.toml constraints.txt
 
-.PHONY: help campaign test lint format bench proofs check-proofs constraints clean
+.PHONY: help campaign test coverage lint format bench proofs check-proofs detection constraints clean
 
 help:
 	@echo "make campaign   run the quick campaign and the proofs, write the HTML report"
-	@echo "make test       run all tests, with branch coverage"
+	@echo "make test       run all tests"
+	@echo "make coverage   run all tests, and tell which branches they take (about 1.6 times as long)"
 	@echo "make lint       ruff, mypy, pyright, import contracts"
 	@echo "make format     apply ruff's formatter and safe fixes"
 	@echo "make proofs     write docs/proofs.md from the proofs"
+	@echo "make detection  write docs/detection*.md and docs/controls.md from runs over the zoo (an hour and more)"
 	@echo "make bench      print the benchmarks, with machine and versions"
 	@echo "make clean      remove everything that these made"
 
@@ -28,13 +31,19 @@ campaign: $(VENV)/.installed
 	@status=0; \
 	$(BIN)/assay run --all --profile quick --known known.toml $(RUN) || status=$$?; \
 	case $$status in 0|1|3) ;; *) exit $$status ;; esac; \
-	$(BIN)/assay prove || { proved=$$?; [ $$status -ne 0 ] || status=$$proved; }; \
+	$(BIN)/assay prove $(PROVE) || { proved=$$?; [ $$status -ne 0 ] || status=$$proved; }; \
 	$(BIN)/assay report --known known.toml --html .assay/report.html; \
 	exit $$status
 
+# A process that has run out of tests takes over half of what the other still has.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
+
 test: $(VENV)/.installed-dev
+	$(PYTEST) $(TEST)
+
+coverage: $(VENV)/.installed-dev
 	@mkdir -p .cache/coverage
-	$(BIN)/python -m pytest -n 2 --cov --cov-report=term $(TEST)
+	$(PYTEST) --cov --cov-report=term $(TEST)
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
@@ -48,14 +57,21 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 proofs: $(VENV)/.installed-dev
-	$(BIN)/assay prove --markdown docs/proofs.md
+	$(BIN)/assay prove $(PROVE) --markdown docs/proofs.md
 
 # Fails when writing docs/proofs.md would change it. What is proved already is not proved again.
 check-proofs: $(VENV)/.installed-dev
 	@mkdir -p .cache
 	@command -v coqc > /dev/null || { echo "coqc is not installed, so docs/proofs.md is not compared: apt-get install coq"; exit 0; }; \
-	$(BIN)/assay prove --markdown .cache/proofs.md > .cache/proofs.txt || { cat .cache/proofs.txt; exit 1; }; \
+	$(BIN)/assay prove $(PROVE) --markdown .cache/proofs.md > .cache/proofs.txt || { cat .cache/proofs.txt; exit 1; }; \
 	diff -u docs/proofs.md .cache/proofs.md || { echo "docs/proofs.md is out of date: make proofs"; exit 1; }
+
+# Faults by three seeds of the ci profile, controls by every claim, and which claims catch what.
+# What is missed is on the page: that is no reason to stop.
+detection: $(VENV)/.installed-dev
+	$(BIN)/assay zoo --faults '*' --profile ci --repeat 3 --markdown docs/detection.md || [ $$? -eq 1 ]
+	$(BIN)/assay zoo --controls '*' --markdown docs/controls.md || [ $$? -eq 1 ]
+	$(BIN)/assay zoo --faults '*' --all-claims --markdown docs/detection-by-claim.md || [ $$? -eq 1 ]
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks

@@ -11,8 +11,9 @@ from pathlib import Path
 
 from assay.impl.registry import BACKENDS
 from assay.properties.campaign import Options, run_campaign
+from assay.zoo.cpu import cpu_seconds
 from benchmarks.figure import Figure, Section, megabytes
-from benchmarks.processes import Watch, cpu_seconds, peak_bytes
+from benchmarks.processes import Watch, peak_bytes
 
 
 def quick() -> Section:

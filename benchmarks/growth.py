@@ -16,8 +16,9 @@ from assay.properties.properties import find
 from assay.properties.results import CellKey
 from assay.properties.trial import Bench
 from assay.spec.ops import op
+from assay.zoo.cpu import descendants
 from benchmarks.figure import Figure, Section, megabytes
-from benchmarks.processes import descendants, peak_bytes, resident_bytes
+from benchmarks.processes import peak_bytes, resident_bytes
 
 BACKEND = "torch.manual"
 PROPERTY = "attention.refines"

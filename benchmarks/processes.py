@@ -1,4 +1,4 @@
-"""CPU time and memory of this process and all that descend from it, read from /proc (Linux)."""
+"""Memory of this process and all that descend from it, read from /proc (Linux)."""
 
 from __future__ import annotations
 
@@ -8,45 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-_TICK = os.sysconf("SC_CLK_TCK")
-
-
-def descendants(root: int | None = None) -> dict[int, str]:
-    """Process id to command line of ``root`` (this process) and everything below it."""
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (fields := _stat(int(entry.name))):
-            parents[int(entry.name)] = int(fields[1])
-    found = {root or os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return {pid: _command(pid) for pid in found}
-
-
-def _stat(pid: int) -> list[str]:
-    """Fields of /proc/PID/stat from the state on; empty when it has ended."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-    except OSError:
-        return ""
-
-
-def cpu_seconds() -> float:
-    """User and system time of this process and its living descendants, and of their children that
-    ended.
-    """
-    ticks = 0
-    for pid in descendants():
-        fields = _stat(pid)
-        ticks += sum(int(x) for x in fields[11:15]) if fields else 0
-    return ticks / _TICK
+from assay.zoo.cpu import descendants
 
 
 def peak_bytes(pid: int) -> int:

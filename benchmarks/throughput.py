@@ -1,5 +1,5 @@
-"""Examples per CPU second of attention refinement, bound included, and what that costs over the
-bare calls.
+"""Examples per CPU second of attention refinement, bound included, what that costs over the bare
+calls, and array-api-tests' rate in the same run.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from assay.properties.properties import find
 from assay.properties.results import Cell, CellKey
 from assay.properties.trial import Bench
 from assay.spec.ops import op
+from assay.zoo.cpu import cpu_seconds
+from benchmarks import array_api
 from benchmarks.figure import Figure, Section
-from benchmarks.processes import cpu_seconds
 
 BACKEND = "numpy.float32"
 PROPERTY = "attention.refines"
@@ -35,6 +36,7 @@ def measure() -> Section:
     bare_oracle = _seconds(calls, lambda call: _oracle(call, ctx))
     kernel = resolve(BACKEND).load().operations()["attention"].method
     bare_kernel = _seconds(calls, lambda call: _bare(kernel, call))
+    peer = array_api.measure()
     whole, bare = 1.0 / local, (bare_oracle + bare_kernel) / len(calls)
     figures = (
         Figure("in this process", f"{local:.0f} examples a CPU second", "300"),
@@ -42,11 +44,25 @@ def measure() -> Section:
         Figure("oracle and bound, bare", f"{1e6 * bare_oracle / len(calls):.0f} us a case"),
         Figure("kernel, bare", f"{1e6 * bare_kernel / len(calls):.0f} us a case"),
         Figure("whole over bare, in this process", f"{whole / bare:.2f} x"),
+        *_beside(local, peer),
     )
+    names = ", ".join(name.rpartition("::test_")[2] for name in array_api.TESTS)
     method = (
-        f"`{PROPERTY}` of `{BACKEND}` in float32, {len(calls)} cases; CPU time of all processes."
+        f"`{PROPERTY}` of `{BACKEND}` in float32, {len(calls)} cases; CPU time of all processes. "
+        f"array-api-tests runs its tests of numpy's {names}; imports do not count on either side."
     )
     return Section("Throughput", method, figures)
+
+
+def _beside(local: float, peer: array_api.Rate | str) -> tuple[Figure, ...]:
+    if isinstance(peer, str):
+        return (Figure("array-api-tests", peer),)
+    failed = f", {peer.failed} tests failed" if peer.failed else ""
+    rate = f"{peer.each_second:.0f} examples a CPU second ({peer.examples} examples{failed})"
+    times = Figure(
+        "in this process, over array-api-tests", f"{local / peer.each_second:.1f} x", "3"
+    )
+    return (Figure("array-api-tests", rate), times)
 
 
 class _Recorder:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Sequence
-from dataclasses import Field, asdict, dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from assay.cli import console
+from assay.cli import configuration, console
 from assay.cli.command import Command, Status, UsageError
+from assay.cli.configuration import Chosen
 from assay.cli.run import natural
 
 if TYPE_CHECKING:
-    from assay.spec.models.config import Config
     from assay.spec.models.layout import Section
-    from assay.spec.models.model import Model
     from assay.spec.models.summary import Figure
 
 
@@ -25,16 +23,7 @@ LIMIT = 10**300
 
 
 def _arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL", help="a model (assay list models)")
-    parser.add_argument("--preset", metavar="P", help="start from this one (default: the first)")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        dest="settings",
-        metavar="FIELD=VALUE",
-        help="change one field, such as width=64, spatial=32,32 or feed_forward=none; repeatable",
-    )
+    configuration.add_options(parser)
     parser.add_argument(
         "--batch", type=natural, default=1, metavar="B", help="rows for the costs (default: 1)"
     )
@@ -45,12 +34,9 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 @dataclass(frozen=True)
-class _Subject:
-    """A model, a configuration of it, and what it is called."""
+class _Subject(Chosen):
+    """The same, and how many rows its costs are for."""
 
-    model: Model
-    title: str
-    config: Config
     batch: int
 
     @property
@@ -63,12 +49,12 @@ class _Subject:
 def _execute(args: Namespace) -> Status:
     if args.batch < 1:
         raise UsageError(f"--batch={args.batch} must be a whole number; valid: 1 or more")
-    subject = _subject(args)
+    chosen = configuration.choose(args.model, args.preset, args.settings)
+    subject = _Subject(chosen.model, chosen.title, chosen.config, args.batch)
     other = None
     if args.against is not None:
-        other = replace(
-            subject, title=args.against, config=_preset(subject.model, args.against).config
-        )
+        config = configuration.preset_of(subject.model, args.against).config
+        other = replace(subject, title=args.against, config=config)
     for figure in subject.figures:
         if figure.value > LIMIT:
             raise UsageError(f"{figure.name} would be beyond {LIMIT:.0e}; valid: smaller sizes")
@@ -76,83 +62,22 @@ def _execute(args: Namespace) -> Status:
     return Status.HELD
 
 
-# -- From words to a configuration
-
-
-def _unknown(what: str, name: str, valid: Iterable[str]) -> UsageError:
-    names = list(valid)
-    near = difflib.get_close_matches(name.lower(), names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
-    return UsageError(f"{what} {name!r} does not exist{hint} valid: {', '.join(names)}")
-
-
-def _subject(args: Namespace) -> _Subject:
-    from assay.spec.models.catalogue import MODELS
-    from assay.spec.models.config import ConfigError
-
-    found = {m.name: m for m in MODELS}
-    if args.model not in found:
-        raise _unknown("model", args.model, found)
-    model = found[args.model]
-    preset = _preset(model, args.preset) if args.preset is not None else model.presets[0]
-    changes = _changes(model, args.settings)
-    try:
-        config = replace(preset.config, **changes)
-    except ConfigError as error:
-        raise UsageError(str(error)) from error
-    title = ", ".join([f"preset {preset.name}", *(f"{n}={v!r}" for n, v in changes.items())])
-    return _Subject(model, title, config, args.batch)
-
-
-def _preset(model: Model, name: str) -> Any:
-    try:
-        return model.preset(name)
-    except KeyError:
-        raise _unknown(f"preset of {model.name}", name, (p.name for p in model.presets)) from None
-
-
-def _changes(model: Model, settings: Sequence[str]) -> dict[str, Any]:
-    known = {f.name: f for f in fields(model.config)}
-    changes = {}
-    for setting in settings:
-        name, equals, text = setting.partition("=")
-        if not equals:
-            raise UsageError(f"--set {setting!r} must be FIELD=VALUE; valid: {', '.join(known)}")
-        if name.strip() not in known:
-            raise _unknown(f"field of {model.name}", name.strip(), known)
-        changes[name.strip()] = _value(known[name.strip()], text.strip())
-    return changes
-
-
-def _value(field: Field[Any], text: str) -> Any:
-    """``text`` as the field's type; unchanged where it is none, so that its rule says why."""
-    kind = str(field.type)
-    if kind.endswith(" | None") and text.lower() == "none":
-        return None
-    if kind.startswith("bool"):
-        return {"true": True, "false": False}.get(text.lower(), text)
-    try:
-        if kind.startswith("tuple"):
-            return tuple(int(part) for part in text.strip("()").split(",") if part.strip())
-        if kind.startswith("float"):
-            return float(text)
-        return int(text) if kind.startswith("int") else text
-    except ValueError:
-        return text
-
-
 # -- What is printed
 
 
 def _print(subject: _Subject, other: _Subject | None) -> None:
-    model, config = subject.model, subject.config
-    console.line(f"{model.name}: {model.summary}; {subject.title}")
-    console.line(" ".join(f"{n}={_short(v)}" for n, v in asdict(config).items()))
+    print_title(subject)
     _print_parameters(subject)
-    _print_counts(subject)
+    print_counts(subject)
     _print_costs(subject)
     if other is not None:
         _print_growth(subject, other)
+
+
+def print_title(subject: Chosen) -> None:
+    """The model, and every field of its configuration."""
+    console.line(f"{subject.model.name}: {subject.model.summary}; {subject.title}")
+    console.line(" ".join(f"{n}={_short(v)}" for n, v in asdict(subject.config).items()))
 
 
 def _short(value: Any) -> str:
@@ -188,7 +113,8 @@ def _print_parameters(subject: _Subject) -> None:
     console.table("", columns, rows, right=columns[2:5])
 
 
-def _print_counts(subject: _Subject) -> None:
+def print_counts(subject: Chosen) -> None:
+    """How many numbers are stored and trained, by the closed form and by group."""
     from assay.spec.models import layout as layouts
     from assay.spec.models.closed_form import formula, trainable_count
 

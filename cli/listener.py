@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from assay.cli import console
 from assay.cli.summary import finding_line
-from assay.properties.campaign import Done, Event, Note, Planned
+from assay.properties.absence import by_reason
+from assay.properties.campaign import Done, Event, Loaded, Note, Planned
 from assay.properties.known import Known, mark
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def listen(known: Known, *, quiet: bool) -> Iterator[Callable[[Event], None]]:
     if quiet:
         yield _Findings(known)
     elif sys.stderr.isatty():
-        with _bar() as progress:
+        with bar() as progress:
             yield _Live(known, progress)
     else:
         yield _Lines(known)
@@ -41,7 +42,9 @@ class _Findings:
         self.failed = 0
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Planned):
+        if isinstance(event, Loaded):
+            self.loaded(event)
+        elif isinstance(event, Planned):
             self.versions = dict(event.result.versions)
             self.planned(event)
         elif isinstance(event, Done):
@@ -54,6 +57,9 @@ class _Findings:
         elif isinstance(event, Note):
             console.note(event.text)
 
+    def loaded(self, event: Loaded) -> None:
+        """A backend has been loaded."""
+
     def planned(self, event: Planned) -> None:
         """The cells are known."""
 
@@ -64,19 +70,32 @@ class _Findings:
 class _Lines(_Findings):
     """A plain line when the plan is made, and then every few seconds."""
 
-    last = 0.0
+    def __init__(self, known: Known) -> None:
+        super().__init__(known)
+        self.last = time.monotonic()
+
+    def loaded(self, event: Loaded) -> None:
+        if self._due():
+            console.note(f"{event.done} of {event.total} backends loaded")
 
     def planned(self, event: Planned) -> None:
+        for group in by_reason(event.result.absent):
+            console.note(f"absent: {group.short()}")
         console.note(
             f"{len(event.keys)} cells, seed {event.result.seed}, profile {event.result.profile}"
         )
         self.last = time.monotonic()
 
     def done(self, event: Done) -> None:
-        now = time.monotonic()
-        if now - self.last >= _EVERY or event.done == event.total:
-            self.last = now
+        if self._due() or event.done == event.total:
             console.note(f"{event.done} of {event.total} cells, {self.failed} findings")
+
+    def _due(self) -> bool:
+        now = time.monotonic()
+        if now - self.last < _EVERY:
+            return False
+        self.last = now
+        return True
 
 
 class _Live(_Findings):
@@ -85,17 +104,22 @@ class _Live(_Findings):
     def __init__(self, known: Known, progress: Progress) -> None:
         super().__init__(known)
         self.progress = progress
-        self.task: TaskID = progress.add_task("planning", total=None)
+        self.task: TaskID = progress.add_task("loading backends", total=None)
+
+    def loaded(self, event: Loaded) -> None:
+        self.progress.update(self.task, total=event.total, completed=event.done)
 
     def planned(self, event: Planned) -> None:
-        self.progress.update(self.task, total=len(event.keys), description="cells")
+        for group in by_reason(event.result.absent):
+            self.progress.console.print(f"absent: {console.plain(group.short())}")
+        self.progress.update(self.task, total=len(event.keys), completed=0, description="cells")
 
     def done(self, event: Done) -> None:
         text = f"{self.failed} findings, {console.plain(str(event.cell.key))}"
         self.progress.update(self.task, completed=event.done, description=text)
 
 
-def _bar() -> Progress:
+def bar() -> Progress:
     """A progress display. Findings go through it only when both streams are one terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

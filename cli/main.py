@@ -11,9 +11,10 @@ from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormat
 from collections.abc import Sequence
 from pathlib import Path
 
-from assay.cli import layout, listing, new_backend, prove, replay, repro, run
+from assay.cli import calibrate, layout, listing, new_backend, prove, replay, repro, run, zoo
 from assay.cli.command import STORE, Command, Status, UsageError
 from assay.cli.report import command as report
+from assay.cli.training import command as train
 
 COMMANDS: tuple[Command, ...] = (
     run.COMMAND,
@@ -22,7 +23,10 @@ COMMANDS: tuple[Command, ...] = (
     replay.COMMAND,
     repro.COMMAND,
     layout.COMMAND,
+    train.COMMAND,
     listing.COMMAND,
+    zoo.COMMAND,
+    calibrate.COMMAND,
     new_backend.COMMAND,
 )
 
@@ -95,6 +99,8 @@ def _explain(error: Exception, args: Namespace) -> Status:
         )
     if isinstance(error, UsageError):  # asked first, since the other kinds are slow to import
         return _say(str(error), Status.USAGE)
+    if isinstance(error, _unavailable()):
+        return _say(f"cannot run here: {error}", Status.UNANSWERED)
     if isinstance(error, _expected_errors()):
         return _say(str(error), Status.USAGE)
     if isinstance(error, OSError) and error.filename is not None:
@@ -110,6 +116,12 @@ def _expected_errors() -> tuple[type[Exception], ...]:
     from assay.properties.known import KnownError
 
     return (TargetError, OptionError, JournalError, KnownError)
+
+
+def _unavailable() -> type[Exception]:
+    from assay.impl.protocol import Unavailable
+
+    return Unavailable
 
 
 def _disk_full(error: BaseException | None) -> str:

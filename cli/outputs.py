@@ -47,8 +47,9 @@ def as_json(result: Result, status: Status, stale: Sequence[str] = ()) -> str:
 def as_junit(result: Result, stale: Sequence[str] = ()) -> str:
     """JUnit XML: a suite for each backend and mode, a test case for each cell.
 
-    Failing cells are failures, inconclusive ones errors, unsupported and expected ones skipped;
-    what the campaign as a whole lacks (cells that never ran, stale entries) is a suite of its own.
+    Failing cells are failures, inconclusive ones errors, unsupported and expected ones skipped, and
+    so is the one case of an absent backend; what the campaign as a whole lacks (cells that never
+    ran, stale entries) is a suite of its own.
     """
     root = ET.Element("testsuites", name="assay", time=f"{result.seconds:.3f}")
     groups: dict[str, list[Cell]] = {}
@@ -59,6 +60,12 @@ def as_junit(result: Result, stale: Sequence[str] = ()) -> str:
         suite = ET.SubElement(root, "testsuite", name=_xml(name))
         for cell in cells:
             _case(suite, name, cell)
+        _count(suite)
+    for absent in sorted(result.absent):
+        name = _xml(absent.backend)
+        suite = ET.SubElement(root, "testsuite", name=name)
+        case = ET.SubElement(suite, "testcase", classname=name, name="can run here")
+        ET.SubElement(case, "skipped", message=_xml(f"absent: {absent.why}"))
         _count(suite)
     whole = ET.SubElement(root, "testsuite", name="campaign")
     case = ET.SubElement(whole, "testcase", classname="campaign", name="every planned cell ran")

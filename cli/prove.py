@@ -164,7 +164,7 @@ COMMAND = Command(
     examples=(
         ("assay prove", "all of them; the report shows them beside the tests"),
         ("assay prove 'softmax.*' --timeout 60", "some of them, with more time for each"),
-        ("assay prove --cross-check", "also by other solvers; a minute more"),
+        ("assay prove --cross-check", "also by other solvers; some four times as long"),
     ),
     arguments=_arguments,
     execute=_execute,

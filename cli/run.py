@@ -66,6 +66,11 @@ def _arguments(parser: ArgumentParser) -> None:
         help="run each backend in its own process, so that a crash or hang is a finding",
     )
     how.add_argument(
+        "--adversarial",
+        action="store_true",
+        help="kernels that may try to look right: keep them in the dark, and read their source",
+    )
+    how.add_argument(
         "--resume",
         action="store_true",
         help="go on with the newest unfinished campaign of the same configuration",
@@ -126,6 +131,7 @@ def _options(args: Namespace) -> Options:
         seed=args.seed,
         jobs=args.jobs,
         isolate=args.isolate,
+        adversarial=args.adversarial,
         resume=args.resume,
         directory=args.directory,
     )
@@ -139,6 +145,7 @@ COMMAND = Command(
         ("assay run my_kernels.py:my_attention --op attention", "check a plain function"),
         ("assay run --all --html report.html", "the built-in backends, with a report"),
         ("assay run torch.sdpa.flash --claims 'attention.*' --dtypes float32", "a part of it"),
+        ("assay run generated.py:Kernel --adversarial", "a kernel that a model wrote"),
         ("assay run my.py:B --profile ci --known known.toml --junit out.xml", "a gate in CI"),
     ),
     arguments=_arguments,

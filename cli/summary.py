@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from assay.cli import console
 from assay.cli.command import Status
 from assay.cli.weaknesses import weaknesses
+from assay.properties.absence import by_reason
 from assay.properties.results import BAD, VERDICTS, Cell, Finding, Result
+
+_BESIDE = 4
+"""Contracts beside one another in one table."""
 
 _SHOWN = 8
 """Entries of one weakness that are printed; the report holds them all."""
@@ -67,6 +71,8 @@ def conclusion(result: Result, ended: Status) -> str:
     parts += [f"{known} failed as expected"] if known else []
     parts += [f"{counts['unsupported']} unsupported"] if counts["unsupported"] else []
     parts += [f"{counts['inconclusive']} inconclusive"] if counts["inconclusive"] else []
+    absent = len(result.absent)
+    parts += [f"{absent} backend{'s'[: absent > 1]} absent"] if absent else []
     word = {Status.HELD: "held", Status.FINDINGS: "findings", Status.UNANSWERED: "no answer"}[ended]
     examples = sum(cell.examples for cell in result.cells)
     return (
@@ -99,14 +105,19 @@ def _verdicts(result: Result) -> None:
         for backend, mode, counts in verdict_rows(result)
     ]
     columns = [*used, "worst error/bound that held"]
+    for group in by_reason(result.absent):
+        rows.append([f"{group.title} (absent)", *[""] * len(columns)])
     console.table("", ["backend", *columns], rows, right=columns)
 
 
 def _contracts(result: Result) -> None:
-    names = sorted(result.contracts)
-    fields = list(dict.fromkeys(f for name in names for f in result.contracts[name] if f != "name"))
-    rows = [[f, *(declared(result.contracts[name].get(f)) for name in names)] for f in fields]
-    console.table("declared, not proved", ["contract", *names], rows)
+    """Every declaration, a few backends beside one another."""
+    every = sorted(result.contracts)
+    for names in (every[i : i + _BESIDE] for i in range(0, len(every), _BESIDE)):
+        contracts = [result.contracts[name] for name in names]
+        fields = dict.fromkeys(f for contract in contracts for f in contract if f != "name")
+        rows = [[f, *(declared(contract.get(f)) for contract in contracts)] for f in fields]
+        console.table("declared, not proved", ["contract", *names], rows)
 
 
 def declared(value: object) -> str:

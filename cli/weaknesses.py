@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from assay.properties.absence import by_reason
 from assay.properties.results import Cell, Result
 
 FEW = 15
@@ -29,6 +30,11 @@ _DECLARATIONS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
         lambda v: v == "propagates",
         "NaN at a blocked position may reach outputs",
     ),
+    (
+        "accuracy",
+        lambda v: v == "normwise",
+        "a convolution's small elements may be wrong by as much as its large ones",
+    ),
     ("deterministic", lambda v: v is False, "the same call may give other bits"),
     ("subnormals", lambda v: v is False, "subnormal numbers may be flushed to zero"),
     ("gradients", lambda v: v is False, "no derivative is offered, so none was checked"),
@@ -49,16 +55,19 @@ _DECLARATIONS: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
 
 def weaknesses(result: Result, stale: Iterable[str] = ()) -> tuple[Weakness, ...]:
     """Every reason for doubt about ``result``; ``stale``: expected findings that no longer show."""
-    cells = result.cells
+    cells, absent = result.cells, tuple(map(str, by_reason(result.absent)))
     found = (
         _unrun(result),
+        Weakness("Absent", "not run here, so nothing is known about them", absent),
         Weakness("Stale known findings", "they no longer show; take the entries out", tuple(stale)),
         Weakness("Known findings", "expected; the claims do not hold here", _known(cells)),
         Weakness("Inconclusive", "no answer could be had", _inconclusive(cells)),
         Weakness("Unsupported", "not offered by the backend: not a pass", _unsupported(cells)),
+        Weakness("Cut short", "held, but the time was over before all examples", _cut(cells)),
         Weakness("Few examples", f"held, but on fewer than {FEW}", _few(cells)),
         Weakness("Weaker promises", "held only in a weaker form, as declared", _weaker(cells)),
         Weakness("Weak declarations", "who promises less can hardly fail", _declarations(result)),
+        Weakness("Static notes", "what the source suggests; no verdicts", result.static_notes),
         Weakness("Notes of the campaign", "", result.notes),
     )
     return tuple(entry for entry in found if entry.entries)
@@ -90,6 +99,18 @@ def _weaker(cells: Iterable[Cell]) -> tuple[str, ...]:
         f"{backend}: {reason or 'weaker'} "
         f"({', '.join(sorted({c.claim for c in own}))}; {_number(own)})"
         for (backend, reason), own in groups
+    )
+
+
+def _cut(cells: Iterable[Cell]) -> tuple[str, ...]:
+    """One line for each backend, with how few examples were left."""
+    groups: dict[str, list[Cell]] = {}
+    for cell in cells:
+        if cell.verdict == "held" and cell.cut:
+            groups.setdefault(cell.key.backend, []).append(cell)
+    return tuple(
+        f"{backend}: {_number(own)}, after as few as {min(c.examples for c in own)} examples"
+        for backend, own in sorted(groups.items())
     )
 
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from assay.impl.contract import Contract as Contract
+    from assay.impl.jax_backend import JaxBackend as JaxBackend
     from assay.impl.numpy_backend import NumpyBackend as NumpyBackend
     from assay.impl.protocol import Backend as Backend
+    from assay.impl.protocol import Unavailable as Unavailable
     from assay.impl.protocol import Unsupported as Unsupported
     from assay.impl.protocol import implements as implements
     from assay.impl.protocol import implements_vjp as implements_vjp
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
 _HOMES = {
     "Backend": "protocol",
     "Contract": "contract",
+    "JaxBackend": "jax_backend",
     "NumpyBackend": "numpy_backend",
     "TorchBackend": "torch_backend",
+    "Unavailable": "protocol",
     "Unsupported": "protocol",
     "implements": "protocol",
     "implements_vjp": "protocol",
@@ -31,8 +35,10 @@ _HOMES = {
 __all__ = [
     "Backend",
     "Contract",
+    "JaxBackend",
     "NumpyBackend",
     "TorchBackend",
+    "Unavailable",
     "Unsupported",
     "implements",
     "implements_vjp",

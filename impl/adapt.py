@@ -16,15 +16,15 @@ def adapt(function: Callable[..., Any], op: str, *, name: str | None = None) -> 
     little.
 
     Its arrays are torch tensors where the function, its module or its annotations mention torch,
-    else numpy arrays. ValueError: unknown op; TypeError: the function cannot be called as the op
-    is.
+    JAX's where they mention jax, else numpy arrays. ValueError: unknown op; TypeError: the function
+    cannot be called as the op is.
 
     >>> adapt(lambda scores, *, mask=None: scores, "masked_softmax", name="f").contract.name
     'f'
     """
     backend = _base(host_of(function))()
     backend.contract = Contract(
-        name=name or _word(function), gradients=backend.host_name == "torch"
+        name=name or _word(function), gradients=backend.host_name != "numpy"
     )
     backend.functions = {op: function}
     backend.operations()
@@ -36,6 +36,10 @@ def _base(host: HostName) -> type[Backend]:
         from assay.impl.torch_backend import TorchBackend
 
         return TorchBackend
+    if host == "jax":
+        from assay.impl.jax_backend import JaxBackend
+
+        return JaxBackend
     from assay.impl.numpy_backend import NumpyBackend
 
     return NumpyBackend
@@ -47,20 +51,19 @@ def host_of(function: Callable[..., Any]) -> HostName:
     >>> host_of(lambda x: x)
     'numpy'
     """
-    if any(base.__module__.partition(".")[0] == "torch" for base in inspect.getmro(type(function))):
+    kinds = {_top(base.__module__) for base in inspect.getmro(type(function))}
+    if "torch" in kinds:
         return "torch"
     plain = inspect.unwrap(getattr(function, "func", function))
     space: Mapping[str, Any] = getattr(plain, "__globals__", {})
     names = getattr(getattr(plain, "__code__", None), "co_names", ())
     notes = " ".join(str(note) for note in getattr(plain, "__annotations__", {}).values())
-    imported = any(
-        isinstance(v, ModuleType) and _top(v.__name__) == "torch" for v in space.values()
-    )
-    return (
-        "torch"
-        if imported or "torch" in names or "torch" in notes or "Tensor" in notes
-        else "numpy"
-    )
+    imported = {_top(v.__name__) for v in space.values() if isinstance(v, ModuleType)}
+    if "torch" in imported or "torch" in names or "torch" in notes or "Tensor" in notes:
+        return "torch"
+    # A jitted function is an object of jaxlib's.
+    jitted = any(kind.startswith("jax") for kind in kinds)
+    return "jax" if jitted or "jax" in imported or {"jax", "jnp"} & set(names) else "numpy"
 
 
 def _top(name: str) -> str:

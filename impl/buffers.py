@@ -9,8 +9,10 @@ pattern.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -33,7 +35,7 @@ class Place:
 
 
 class Block:
-    """The inputs of one call, placed in fresh memory.
+    """The inputs of one call, placed in memory that nothing else refers to.
 
     views  by name, with the values and dtypes of ``arrays`` and the strides of their layouts
     """
@@ -141,11 +143,32 @@ def _as_laid_out(base: np.ndarray, array: np.ndarray, layout: Layout) -> np.ndar
     return base
 
 
+class _Lease:
+    """Memory lent to the arrays that lie in it. When the last of them is gone it is lent again, if
+    the next block is as large: what a kernel remembers by address then shows in the next call with
+    the same shapes, where an allocator would leave that to luck.
+    """
+
+    # A deque: threads may lend and return at the same time.
+    _returned: ClassVar[deque[np.ndarray]] = deque(maxlen=1)
+
+    def __init__(self, size: int) -> None:
+        try:
+            raw = self._returned.pop()
+        except IndexError:
+            raw = np.empty(0, np.uint8)
+        self._raw = raw if raw.size == size else np.empty(size, np.uint8)
+        self.__array_interface__ = self._raw.__array_interface__
+
+    def __del__(self) -> None:
+        self._returned.append(self._raw)
+
+
 def _aligned(size: int) -> np.ndarray:
-    """Uninitialised bytes whose address is a multiple of 64, so that results do not hang on
+    """Bytes to be written, whose address is a multiple of 64, so that results do not hang on
     luck.
     """
-    raw = np.empty(size + _ALIGN, np.uint8)
+    raw = np.asarray(_Lease(size + _ALIGN))
     skip = -raw.__array_interface__["data"][0] % _ALIGN
     return raw[skip : skip + size]
 

@@ -92,10 +92,15 @@ class Hygiene:
 
 @dataclass(frozen=True)
 class Reply:
-    """Outputs and gradients as numpy arrays (copies), or a failure."""
+    """Outputs and gradients as numpy arrays (copies), or a failure.
+
+    memory  the bytes of the inputs' block after the call, for a session that does not take the
+            worker's word for what it left of them; else None
+    """
 
     outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
     gradients: Mapping[str, np.ndarray] = field(default_factory=dict)
     failure: Failure | None = None
     hygiene: Hygiene = field(default_factory=Hygiene)
     seconds: float = 0.0
+    memory: np.ndarray | None = None

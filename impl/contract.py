@@ -15,6 +15,7 @@ Reduction = Literal["unspecified", "fixed"]
 EmptyRow = Literal["zeros", "nan", "mean_v", "unspecified"]
 BlockedNonfinite = Literal["isolates", "propagates"]
 BatchInvariant = Literal["bitwise", "bound"]
+Accuracy = Literal["elementwise", "normwise"]
 Alignment = Literal["offset", "square", "top_left", "bottom_right"]
 Exponential = Literal["exp", "exp2"]
 MaskKind = Literal["bool", "additive"]
@@ -37,12 +38,19 @@ class Contract:
     exponential        "exp2" when scores are multiplied by log2(e) first
     block_sizes        tile sizes along queries and keys; sizes around their multiples are drawn
                        more often
+    least_length       length of the shortest axes that are drawn: 2 where a kernel is compiled anew
+                       for every axis of length 1
+    compile_seconds    that a call may take beyond its limit, and a cell beyond its own, since the
+                       first call of a kind compiles
     subnormals         False: may flush them to zero
     deterministic      the same call gives the same bits
     empty_row          what a query without visible key gets
     blocked_nonfinite  "propagates": NaN and inf at blocked positions may reach outputs (the weaker
                        promise)
     batch_invariant    "bitwise": a row's bits do not depend on its batch
+    accuracy           "normwise": convolutions transform their operands first, as Winograd's and
+                       fast ones do, so that an error is small beside the norms of a whole grid, not
+                       beside each element (the weaker promise)
     grouped_heads      takes fewer key/value heads than query heads
     value_width        takes values of another width than keys
     causal_alignment   "offset": takes an offset; "square": causal only where L = S; else the corner
@@ -64,11 +72,14 @@ class Contract:
     exp_ulps: float = 2.0
     exponential: Exponential = "exp"
     block_sizes: tuple[int, ...] = ()
+    least_length: int = 1
+    compile_seconds: float = 0.0
     subnormals: bool = True
     deterministic: bool = True
     empty_row: EmptyRow = "zeros"
     blocked_nonfinite: BlockedNonfinite = "isolates"
     batch_invariant: BatchInvariant = "bound"
+    accuracy: Accuracy = "elementwise"
     grouped_heads: bool = False
     value_width: bool = False
     causal_alignment: Alignment = "offset"
@@ -98,6 +109,11 @@ class Contract:
                 f"modes={self.modes!r} must not be empty, block_sizes={self.block_sizes!r} must be "
                 f"positive and exp_ulps={self.exp_ulps!r} at least 0"
             )
+        if self.least_length < 1 or self.compile_seconds < 0:
+            raise ValueError(
+                f"least_length={self.least_length!r} must be at least 1 and "
+                f"compile_seconds={self.compile_seconds!r} at least 0"
+            )
 
     def arithmetic(self, dtype: str) -> Arithmetic:
         """The rounding that error bounds for ``dtype`` assume.
@@ -117,6 +133,7 @@ class Contract:
             block=min(self.block_sizes, default=16),
             flush=not self.subnormals,
             exp2=self.exponential == "exp2",
+            normwise=self.accuracy == "normwise",
         )
 
     def rows(self) -> list[tuple[str, Any]]:
@@ -129,6 +146,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "empty_row": get_args(EmptyRow),
     "blocked_nonfinite": get_args(BlockedNonfinite),
     "batch_invariant": get_args(BatchInvariant),
+    "accuracy": get_args(Accuracy),
     "causal_alignment": get_args(Alignment),
     "exponential": get_args(Exponential),
 }

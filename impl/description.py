@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import metadata
 
 from assay.impl.contract import Contract
 from assay.impl.protocol import Backend, HostName
@@ -18,7 +20,7 @@ class Description:
                     without ``offset``
     operations      accepted keywords by op; None: all
     gradients       ops whose gradients can be asked for, in ``gradient_modes``
-    versions        of what results depend on
+    versions        of Python, the host's library, and the packages that the contract requires
     """
 
     contract: Contract
@@ -37,6 +39,22 @@ def describe(backend: Backend) -> Description:
         operations={op: operation.accepted for op, operation in operations.items()},
         gradients=tuple(op for op in operations if backend.differentiates(op)),
         gradient_modes=backend.gradient_modes(),
-        versions={"python": platform.python_version(), **backend.host().versions()},
+        versions={
+            "python": platform.python_version(),
+            **_installed(backend.contract.requires),
+            **backend.host().versions(),
+        },
         host=backend.host_name,
     )
+
+
+def _installed(requires: tuple[str, ...]) -> dict[str, str]:
+    """The versions of the packages that are named; of tools and missing packages, none."""
+    found = {}
+    for text in requires:
+        name = re.split(r"[^\w.-]", text.strip())[0]
+        try:
+            found[name] = metadata.version(name)
+        except (metadata.PackageNotFoundError, ValueError):
+            continue
+    return found

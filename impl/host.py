@@ -98,13 +98,14 @@ class NumpyHost:
     kind = "numpy.ndarray"
 
     def __init__(self) -> None:
-        self._block = np.empty(0, np.uint8)
+        self._base = 0
 
     def wrap(
         self, block: np.ndarray, views: Mapping[str, np.ndarray], differentiable: bool
     ) -> dict[str, Any]:
         """The views themselves."""
-        self._block = block
+        # The address alone: whoever holds the block keeps the next one from its place.
+        self._base = block.__array_interface__["data"][0]
         for size in {view.nbytes for view in views.values()}:
             _poison_cache(size)
         return dict(views)
@@ -137,7 +138,7 @@ class NumpyHost:
 
     def base(self) -> int:
         """Address of the block."""
-        return int(self._block.__array_interface__["data"][0])
+        return self._base
 
     def describe(self, native: Any) -> tuple[str, str]:
         """numpy has one device."""

@@ -24,12 +24,13 @@ from typing import Any, Literal
 
 from assay.impl.adapt import adapt
 from assay.impl.contract import Contract
-from assay.impl.protocol import Backend, HostName
-from assay.impl.registry import BACKENDS
+from assay.impl.protocol import Backend, HostName, Unavailable
+from assay.impl.registry import BACKENDS, Builtin
 from assay.impl.signatures import SIGNATURES
 
 GROUP = "assay.backends"
 _MENTIONS_TORCH = re.compile(r"\b(import|from)\s+torch\b|\bTorchBackend\b")
+_MENTIONS_JAX = re.compile(r"\b(import|from)\s+jax\b|\b(Jax|Padded)Backend\b")
 
 
 class TargetError(Exception):
@@ -54,14 +55,18 @@ class Target:
     device: str | None = None
 
     def load(self) -> Backend:
-        """Import and build the backend. TargetError for everything that can go wrong in user
-        code.
+        """Import and build the backend. Unavailable: it cannot run on this machine. TargetError for
+        everything else that can go wrong in user code.
         """
+        self.check_needs()
         module = self._import()
         value = self._attribute(module)
         backend = self._backend(value)
         if self.device is not None and isinstance(getattr(backend, "contract", None), Contract):
             backend.contract = replace(backend.contract, device=self.device)
+        builtin = _builtin(self.text)
+        if builtin is not None and builtin.device:
+            _move(backend, builtin)
         check_backend(backend, self.text)
         return backend
 
@@ -86,7 +91,26 @@ class Target:
             text = source.read_text(encoding="utf-8") if source is not None else ""
         except (OSError, UnicodeDecodeError):
             return "numpy"
-        return "torch" if _MENTIONS_TORCH.search(text) else "numpy"
+        if _MENTIONS_TORCH.search(text):
+            return "torch"
+        return "jax" if _MENTIONS_JAX.search(text) else "numpy"
+
+    @property
+    def heavy(self) -> tuple[str, ...]:
+        """Modules that its worker should find imported, since that takes seconds."""
+        builtin = _builtin(self.text)
+        return () if builtin is None else builtin.heavy
+
+    def check_needs(self) -> None:
+        """Unavailable where a built-in backend lacks a library, or kernels of one for its device,
+        found without importing it.
+        """
+        builtin = _builtin(self.text)
+        if builtin is not None and builtin.missing:
+            raise Unavailable(_not_installed(builtin.missing), builtin.remedy)
+        if builtin is not None and builtin.lacks_kernels:
+            reason = f"torch is installed without kernels for {builtin.device}"
+            raise Unavailable(reason, "pip install --force-reinstall torch, where there is a GPU")
 
     def _import(self) -> ModuleType:
         try:
@@ -95,6 +119,8 @@ class Target:
                 if self.kind == "file"
                 else _import_module(self.place)
             )
+        except Unavailable:
+            raise
         except (Exception, SystemExit) as error:
             where = _user_line(error, self.place)
             raise TargetError(
@@ -117,6 +143,8 @@ class Target:
         try:
             if inspect.isclass(value) and issubclass(value, Backend):
                 return value()
+        except Unavailable:
+            raise
         except Exception as error:
             where = _user_line(error, self.place)
             raise TargetError(
@@ -127,7 +155,7 @@ class Target:
         if inspect.isclass(value) or not callable(value):
             raise TargetError(
                 f"target={self.text!r} is a {type(value).__name__}; "
-                "valid: a subclass or an instance of NumpyBackend or TorchBackend, "
+                "valid: a subclass or an instance of NumpyBackend, TorchBackend or JaxBackend, "
                 "or a function together with the op that it computes"
             )
         return self._function(value)
@@ -144,6 +172,33 @@ class Target:
             raise TargetError(
                 f"target={self.text!r} cannot be adapted to {self.op}: {error}"
             ) from error
+
+
+def _builtin(text: str) -> Builtin | None:
+    """The built-in backend of this name."""
+    return next((b for b in BACKENDS if b.name == text), None)
+
+
+def _move(backend: Backend, builtin: Builtin) -> None:
+    """Put a built-in backend on its own device, where sums may be taken in any order: torch names
+    kernels that add atomically. Unavailable: this machine has no such device.
+    """
+    backend.contract = replace(
+        backend.contract, name=builtin.name, device=builtin.device, deterministic=False
+    )
+    lacking = backend.host().unavailable()
+    if lacking:
+        raise Unavailable(lacking)
+
+
+def _not_installed(modules: tuple[str, ...]) -> str:
+    """A reason in words.
+
+    >>> _not_installed(("onnx", "onnxruntime"))
+    'modules onnx, onnxruntime are not installed'
+    """
+    plural = len(modules) > 1
+    return f"module{'s'[:plural]} {', '.join(modules)} {'are' if plural else 'is'} not installed"
 
 
 def check_backend(backend: Backend, text: str) -> None:

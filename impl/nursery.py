@@ -11,6 +11,7 @@ import atexit
 import contextlib
 import importlib
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import defaultdict
 from typing import NoReturn
 
 from assay.impl.protocol import HostName
@@ -34,27 +36,30 @@ _PRELOAD = {
         "torch.profiler",
     ),
 }
+# JAX starts threads when it computes and warns of forks once it is loaded: each worker imports it.
+_PRELOAD["jax"] = _PRELOAD["numpy"]
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _STATUS = struct.Struct("<i")
 _LONGEST_ADDRESS = 100
 _PATIENCE = 5.0
-_lock = threading.Lock()
+_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
-def _variable(host: HostName) -> str:
-    return f"ASSAY_NURSERY_{host.upper()}"
+def _variable(host: HostName, heavy: tuple[str, ...]) -> str:
+    return re.sub(r"\W", "_", "_".join(("ASSAY_NURSERY", host, *heavy)).upper())
 
 
-def ensure(host: HostName) -> str:
-    """Address of the nursery for ``host``; it is started when this process and its ancestors have
-    none.
+def ensure(host: HostName, heavy: tuple[str, ...] = ()) -> str:
+    """Address of the nursery for ``host`` that has imported the modules ``heavy`` as well; it is
+    started when this process and its ancestors have none.
 
     Start it before making a pool of processes, and all of them share one.
     """
-    with _lock:
-        address = os.environ.get(_variable(host), "")
+    variable = _variable(host, heavy)
+    with _locks[variable]:
+        address = os.environ.get(variable, "")
         if not (address and _answers(address)):
-            address = os.environ[_variable(host)] = _start(host)
+            address = os.environ[variable] = _start(host, heavy)
         return address
 
 
@@ -67,7 +72,7 @@ def _answers(address: str) -> bool:
         return True
 
 
-def _start(host: HostName) -> str:
+def _start(host: HostName, heavy: tuple[str, ...]) -> str:
     folder = tempfile.mkdtemp(prefix="assay-")
     if len(folder) > _LONGEST_ADDRESS:
         os.rmdir(folder)
@@ -75,7 +80,7 @@ def _start(host: HostName) -> str:
     address = os.path.join(folder, "s")
     code = (
         f"import sys; sys.path[:] = {sys.path!r}; "
-        f"from assay.impl.nursery import main; main({host!r}, {address!r})"
+        f"from assay.impl.nursery import main; main({host!r}, {heavy!r}, {address!r})"
     )
     # tcache would hand out freed memory without the poison that malloc puts on it.
     environment = {
@@ -112,13 +117,15 @@ def _stop(process: subprocess.Popen[bytes], owner: int) -> None:
 class Child:
     """A worker that was asked for: its process id, and how it ended."""
 
-    def __init__(self, host: HostName, descriptors: tuple[int, ...]) -> None:
+    def __init__(
+        self, host: HostName, heavy: tuple[str, ...], descriptors: tuple[int, ...]
+    ) -> None:
         """``descriptors``: socket, arena and log of the worker. OSError when there is no nursery to
         be had.
         """
         self._line = socket.socket(socket.AF_UNIX)
         try:
-            self._line.connect(ensure(host))
+            self._line.connect(ensure(host, heavy))
             socket.send_fds(self._line, [b"."], descriptors)
             self.pid = _STATUS.unpack(self._line.recv(_STATUS.size))[0]
         except struct.error as error:
@@ -252,11 +259,11 @@ def _kill(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def main(host: HostName, address: str) -> None:
+def main(host: HostName, heavy: tuple[str, ...], address: str) -> None:
     """The nursery's own process; standard input ends when the process that started it does."""
     nursery = _Nursery(address)
     try:
-        for name in _PRELOAD[host]:
+        for name in (*_PRELOAD[host], *heavy):
             # A library that is missing or broken is reported by the worker that needs it.
             with contextlib.suppress(Exception):
                 importlib.import_module(name)

@@ -16,7 +16,7 @@ from assay.impl.host import Host
 from assay.impl.signatures import ALIASES, signature
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-HostName = Literal["numpy", "torch"]
+HostName = Literal["numpy", "torch", "jax"]
 
 
 class Unsupported(Exception):
@@ -31,6 +31,22 @@ class Unsupported(Exception):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.op, self.reason)
+
+
+class Unavailable(Exception):
+    """A backend cannot run on this machine: a library, a device or a tool is missing. Not a fault:
+    a campaign of several goes on without it and says so.
+
+    reason  what is missing: "there is no CUDA device";  remedy: the command that brings it, or ""
+    """
+
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(reason, remedy)
+        self.reason = reason
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.remedy}" if self.remedy else self.reason
 
 
 @dataclass(frozen=True)

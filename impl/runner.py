@@ -28,26 +28,31 @@ class _Run:
 
 
 def execute(
-    backend: Backend, calls: Sequence[Call], *, starting: Callable[[int], None] | None = None
+    backend: Backend,
+    calls: Sequence[Call],
+    *,
+    starting: Callable[[int], None] | None = None,
+    with_memory: bool = False,
 ) -> list[Reply]:
     """Run ``calls`` in order; one reply each. What a backend does wrong becomes a failure and is
     never raised.
 
-    ``starting`` is told the index of each call before it runs.
+    ``starting`` is told the index of each call before it runs; ``with_memory``: replies hold the
+    bytes of the inputs' block after the call.
     """
     runs = []
     for index, call in enumerate(calls):
         if starting is not None:
             starting(index)
-        runs.append(_run(backend, call))
+        runs.append(_run(backend, call, with_memory))
     if len(runs) > 1:
         return _later_changes(backend.host(), runs)
     return [run.reply for run in runs]
 
 
-def _run(backend: Backend, call: Call) -> _Run:
+def _run(backend: Backend, call: Call, with_memory: bool) -> _Run:
     try:
-        return _attempt(backend, call)
+        return _attempt(backend, call, with_memory)
     except (Exception, SystemExit) as error:
         return _Run(Reply(failure=_failure(backend, error)), {})
 
@@ -80,7 +85,7 @@ def _trace(error: BaseException) -> str:
     return "\n".join(lines)
 
 
-def _attempt(backend: Backend, call: Call) -> _Run:
+def _attempt(backend: Backend, call: Call, with_memory: bool) -> _Run:
     operation = backend.operations().get(call.op)
     if operation is None:
         have = ", ".join(sorted(backend.operations())) or "none"
@@ -101,7 +106,9 @@ def _attempt(backend: Backend, call: Call) -> _Run:
         after = host.state()
     copies = {name: host.copy(native) for name, native in outputs.items()}
     slopes = {name: host.copy(native) for name, native in gradients.items()}
-    changed, broken = prepared.block.inspect(host.fetch_block())
+    fetched = host.fetch_block()
+    changed, broken = prepared.block.inspect(fetched)
+    left = prepared.block.memory if fetched is None else fetched
     named = {**outputs, **{f"gradient of {k}": v for k, v in gradients.items()}}
     told = {name: host.describe(native) for name, native in named.items()}
     hygiene = Hygiene(
@@ -114,7 +121,8 @@ def _attempt(backend: Backend, call: Call) -> _Run:
         grown_bytes=grown,
         kernels=tuple(dict.fromkeys(kernels)),
     )
-    return _Run(Reply(copies, slopes, None, hygiene, seconds), outputs)
+    memory = left.copy() if with_memory else None
+    return _Run(Reply(copies, slopes, None, hygiene, seconds, memory), outputs)
 
 
 def _fitting_attributes(backend: Backend, call: Call) -> Mapping[str, Any]:

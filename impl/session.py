@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from assay.impl.call import Call, Reply
 from assay.impl.description import Description as Description
@@ -14,6 +14,9 @@ from assay.impl.description import describe
 from assay.impl.loading import Target, check_backend
 from assay.impl.protocol import Backend
 from assay.impl.runner import execute
+
+if TYPE_CHECKING:
+    from assay.impl.adversarial_session import Adversary
 
 
 class Session(Protocol):
@@ -74,17 +77,28 @@ def open_session(
     isolate: bool = True,
     timeout: float = 10.0,
     memory: int | None = None,
+    adversary: Adversary | None = None,
 ) -> Session:
-    """Load ``target`` and be ready to run its calls. TargetError: it cannot be loaded.
+    """Load ``target`` and be ready to run its calls. TargetError: it cannot be loaded; Unavailable:
+    it cannot run on this machine.
 
-    isolate  in a worker process; ``timeout`` in seconds a call and ``memory`` in bytes of address
-             space apply to it
-    memory   None: what is mapped once it is loaded and 2 GiB; 0: no limit
+    isolate    in a worker process; ``timeout`` in seconds a call and ``memory`` in bytes of address
+               space apply to it
+    memory     None: what is mapped once it is loaded and 2 GiB; 0: no limit
+    adversary  how it is kept in the dark, since it may try to look right; it needs a worker
     """
     if timeout <= 0 or (memory is not None and memory < 0):
         raise ValueError(
             f"timeout={timeout!r} must be positive and memory={memory!r} None or at least 0"
         )
+    if adversary is not None and not isolate:
+        raise ValueError("isolate=False leaves an adversary in this process; valid: isolate=True")
+    if isinstance(target, Target):
+        target.check_needs()
+    if adversary is not None:
+        from assay.impl.adversarial_session import AdversarialSession
+
+        return AdversarialSession(target, adversary, timeout=timeout, memory=memory)
     if isolate:
         from assay.impl.worker_session import WorkerSession
 

@@ -35,6 +35,20 @@ class Signature:
         return {n: f"{n}_cotangent" if n in taken else n for n in self.outputs}
 
 
+STEP: Mapping[str, Any] = {
+    "optimizer": "adamw",
+    "lr": 1e-3,
+    "betas": (0.9, 0.999),
+    "eps": 1e-8,
+    "weight_decay": 0.01,
+    "steps": 1,
+}
+"""Keywords of a training step."""
+
+_SELF = ("qkv", "qkv_bias", "out_proj", "out_proj_bias")
+_REST = ("up", "up_bias", "down", "down_bias", "norm1", "norm1_bias", "norm2", "norm2_bias")
+_LAYER = {"keys": None, "heads": 1, "causal": False, "norm_first": False, "activation": "relu"}
+
 SIGNATURES: Mapping[str, Signature] = {
     "masked_softmax": Signature(("scores",), {"mask": None}, ("weights",)),
     "attention": Signature(
@@ -119,6 +133,23 @@ SIGNATURES: Mapping[str, Signature] = {
         {"h0": None, "history": None},
         ("out", "state", "history"),
     ),
+    "encoder_layer": Signature(("x", *_SELF, *_REST), _LAYER, ("out",)),
+    "decoder_layer": Signature(
+        (
+            "x",
+            "memory",
+            *_SELF,
+            "cross_qkv",
+            "cross_qkv_bias",
+            "cross_proj",
+            "cross_proj_bias",
+            *_REST,
+            "norm3",
+            "norm3_bias",
+        ),
+        {**_LAYER, "memory_keys": None},
+        ("out",),
+    ),
     "mlp": Signature(
         ("state", "x"), {"config": '{"inputs": 3, "hidden": [5], "outputs": 4}'}, ("out",)
     ),
@@ -132,8 +163,74 @@ SIGNATURES: Mapping[str, Signature] = {
         {"config": '{"vocabulary": 7, "context": 6, "layers": 1, "heads": 2, "width": 4}'},
         ("out",),
     ),
+    "gpt_decode": Signature(
+        ("state", "ids"),
+        {
+            "config": '{"vocabulary": 7, "context": 6, "layers": 1, "heads": 2, "width": 4}',
+            "script": (),
+            "pads": (),
+        },
+        ("out", "lengths", "refused"),
+    ),
+    "char_gpt": Signature(
+        ("state", "ids"),
+        {"config": '{"vocabulary": 7, "context": 6, "layers": 1, "heads": 2, "width": 4}'},
+        ("out",),
+    ),
+    "vit": Signature(
+        ("state", "x"),
+        {"config": '{"channels": 4, "spatial": [5, 6], "kernel": [2, 3], "classes": 7}'},
+        ("out",),
+    ),
     "rnn_lm": Signature(("state", "x"), {"config": '{"vocabulary": 7, "hidden": 2}'}, ("out",)),
     "lstm_lm": Signature(("state", "x"), {"config": '{"vocabulary": 7, "hidden": 2}'}, ("out",)),
+    "mamba_lm": Signature(
+        ("state", "x"), {"config": '{"vocabulary": 7, "hidden": 2, "states": 3}'}, ("out",)
+    ),
+    "lstm_regression": Signature(
+        ("state", "x"), {"config": '{"inputs": 3, "hidden": 2, "outputs": 4}'}, ("out",)
+    ),
+    "fno": Signature(
+        ("state", "x"), {"config": '{"spatial": [5, 6], "modes": [2, 2], "width": 3}'}, ("out",)
+    ),
+    "language_step": Signature(
+        ("state", "ids", "targets"),
+        {
+            "model": "gpt",
+            "config": '{"vocabulary": 7, "context": 6, "layers": 1, "heads": 2, "width": 4}',
+            **STEP,
+        },
+        ("losses", "state"),
+    ),
+    "regression_step": Signature(
+        ("state", "x", "targets"),
+        {"model": "mlp", "config": '{"inputs": 3, "hidden": [5], "outputs": 4}', **STEP},
+        ("losses", "state"),
+    ),
+    "model_state": Signature(
+        ("state",),
+        {"model": "mlp", "config": '{"inputs": 3, "hidden": [5], "outputs": 4}'},
+        ("octets", "trained"),
+    ),
+    "model_trace": Signature(
+        ("state",),
+        {
+            "model": "resnet",
+            "config": '{"channels": 4, "spatial": [5, 6], "hidden": 2, "classes": 7}',
+            "batch": 1,
+            "tokens": 1,
+        },
+        ("flops", "cache", "branches"),
+    ),
+    "initial_loss": Signature(
+        ("weights", "ids", "targets"),
+        {
+            "model": "gpt",
+            "config": '{"vocabulary": 7, "context": 6, "layers": 1, "heads": 2, "width": 4}',
+            "seed": 0,
+        },
+        ("loss",),
+    ),
     "linear": Signature(("x", "weight"), {"bias": None}, ("out",)),
     "embedding": Signature(("ids", "table"), {"padding_idx": None}, ("out",)),
     "layer_norm": Signature(("x",), {"weight": None, "bias": None, "eps": 1e-5}, ("out",)),

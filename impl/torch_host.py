@@ -37,8 +37,9 @@ class TorchHost:
         ``differentiable``.
         """
         self.tracking = differentiable
+        self._moved = None  # so that the next block may take its place
         if self.device.type == "cpu":
-            self._moved, self._base = None, block.__array_interface__["data"][0]
+            self._base = block.__array_interface__["data"][0]
             natives = {name: tensor_of(view) for name, view in views.items()}
         else:
             self._moved = torch.from_numpy(block).to(self.device)
@@ -186,7 +187,7 @@ class TorchHost:
 def _unavailable(device: torch.device) -> str:
     try:
         torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, ImportError) as error:
         return f"device {str(device)!r} is not available: {str(error).splitlines()[0]}"
     return ""
 

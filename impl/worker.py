@@ -16,10 +16,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from assay.impl.adversarial_worker import Guard
 from assay.impl.call import Call
 from assay.impl.description import Description, describe
 from assay.impl.loading import Target, TargetError, check_backend
-from assay.impl.protocol import Backend
+from assay.impl.protocol import Backend, Unavailable
 from assay.impl.runner import execute
 from assay.impl.transport import Arena, Channel
 
@@ -39,12 +40,14 @@ class Start:
     pickled  the Target to load, or a pickled backend;  path, folder: where to find modules
     memory   bytes of address space; None: what is mapped once the backend is loaded, and 2 GiB; 0:
              no limit
+    closed   in the adversarial mode, folders that the backend must not read; else None
     """
 
     pickled: bytes
     path: tuple[str, ...]
     folder: str
     memory: int | None
+    closed: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -55,37 +58,74 @@ class Ready:
 
 
 @dataclass(frozen=True)
+class Watch:
+    """Message to a worker: get ready to watch kernels. It answers with None.
+
+    A profiler may load libraries when it is first used, for longer than any call may take.
+    """
+
+
+@dataclass(frozen=True)
 class Refused:
     """The backend cannot be loaded."""
 
     message: str
 
 
+@dataclass(frozen=True)
+class Absent:
+    """The backend cannot run on this machine."""
+
+    error: Unavailable
+
+
 def serve(line: int, arena: int, log: int) -> None:
     """Run in a process just forked; the arguments are descriptors."""
     _settle(log)
     channel = Channel(socket.socket(fileno=line), Arena(arena), copy=False)
+    start: Start = channel.receive()
+    guard = None if start.closed is None else Guard(start.closed)
     try:
-        backend = _load(channel.receive())
+        backend = _load(start)
     except TargetError as error:
         channel.send(Refused(str(error)))
         return
+    except Unavailable as error:
+        # A class that the backend derived from it could not be read on the other side.
+        channel.send(Absent(Unavailable(error.reason, error.remedy)))
+        return
     channel.send(Ready(describe(backend)))
-    _run_calls(channel, backend)
+    _run_calls(channel, backend, guard)
 
 
-def _run_calls(channel: Channel, backend: Backend) -> None:
+def _run_calls(channel: Channel, backend: Backend, guard: Guard | None) -> None:
+    def starting(index: int) -> None:
+        channel.arena.progress = index
+        if guard is not None:
+            guard.before_call()
+
     while True:
         try:
-            calls: Sequence[Call] = channel.receive()
+            message: Sequence[Call] | Watch = channel.receive()
         except EOFError:
             return
-        replies = execute(
-            backend, calls, starting=lambda index: setattr(channel.arena, "progress", index)
-        )
-        del calls
+        if isinstance(message, Watch):
+            _first_watch(backend)
+            channel.send(None)
+            continue
+        calls = message
+        replies = execute(backend, calls, starting=starting, with_memory=guard is not None)
+        del message, calls
+        if guard is not None:
+            replies = guard.after_batch(replies)
         _trim_log()
         channel.send(replies)
+
+
+def _first_watch(backend: Backend) -> None:
+    """Watch nothing, once. What fails here fails in the call too, which says so."""
+    with contextlib.suppress(Exception), backend.host().watch_kernels():
+        pass
 
 
 def _settle(log: int) -> None:

@@ -8,17 +8,22 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from types import TracebackType
 
 from assay.impl.call import Call, Failure, Reply
 from assay.impl.description import Description
 from assay.impl.loading import Target, TargetError
 from assay.impl.nursery import Child
-from assay.impl.protocol import Backend, HostName
-from assay.impl.transport import Arena, Channel, anonymous_file
-from assay.impl.worker import Ready, Refused, Start
+from assay.impl.protocol import Backend, HostName, Unavailable
+from assay.impl.transport import Arena, Channel, Forged, anonymous_file
+from assay.impl.worker import Absent, Ready, Refused, Start, Watch
 
 LOAD_TIMEOUT = 60.0
+WATCH_TIMEOUT = 120.0
+"""For the first use of a profiler, which is no call: far more than the ten seconds that torch's
+takes on a busy machine.
+"""
 _LOG_TAIL = 4096
 _STATUS_WAIT = 5.0
 
@@ -34,13 +39,25 @@ class _Lost(Exception):
 class WorkerSession:
     """Runs calls in a worker; after a crash, a hang or an exhausted memory the next call gets a new
     one.
+
+    closed  folders that the backend must not read, which makes the worker a guarded one; None: an
+            ordinary worker
     """
 
-    def __init__(self, target: Target | Backend, *, timeout: float, memory: int | None) -> None:
+    def __init__(
+        self,
+        target: Target | Backend,
+        *,
+        timeout: float,
+        memory: int | None,
+        closed: tuple[str, ...] | None = None,
+    ) -> None:
         self._timeout = timeout
+        self._closed = closed
         self._host: HostName = (
             target.host_hint() if isinstance(target, Target) else target.host_name
         )
+        self._heavy = target.heavy if isinstance(target, Target) else ()
         self._name = target.text if isinstance(target, Target) else type(target).__name__
         self._memory = memory
         try:
@@ -54,8 +71,8 @@ class WorkerSession:
         self.description: Description = self._start()
 
     def _start(self) -> Description:
-        self._worker = worker = _Worker(self._host)
-        start = Start(self._pickled, tuple(sys.path), os.getcwd(), self._memory)
+        self._worker = worker = _Worker(self._host, self._heavy, trusted=self._closed is None)
+        start = Start(self._pickled, tuple(sys.path), os.getcwd(), self._memory, self._closed)
         try:
             worker.channel.send(start)
             answer = worker.receive(LOAD_TIMEOUT, "load the target")
@@ -71,6 +88,9 @@ class WorkerSession:
         if isinstance(answer, Refused):
             self.close()
             raise TargetError(answer.message)
+        if isinstance(answer, Absent):
+            self.close()
+            raise answer.error
         assert isinstance(answer, Ready)
         return answer.description
 
@@ -84,8 +104,11 @@ class WorkerSession:
             if self._worker is None:
                 self._start()
             assert self._worker is not None
-            replies = self._worker.run(calls, self._timeout)
-        except TargetError as error:
+            if any(call.witness for call in calls):
+                self._worker.watch(WATCH_TIMEOUT)
+            limit = self._timeout + self.description.contract.compile_seconds
+            replies = self._worker.run(calls, limit)
+        except (TargetError, Unavailable) as error:
             return [
                 Reply(failure=Failure("crashed", f"the worker cannot be started again: {error}"))
             ] * len(calls)
@@ -128,15 +151,21 @@ class WorkerSession:
 
 
 class _Worker:
-    """One worker process, the line to it, and its output."""
+    """One worker process, the line to it, and its output. From one that is not trusted only plain
+    replies are read.
+    """
 
-    def __init__(self, host: HostName) -> None:
+    def __init__(
+        self, host: HostName, heavy: tuple[str, ...] = (), *, trusted: bool = True
+    ) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX)
         self._log = anonymous_file()
-        self.channel = Channel(ours, Arena(anonymous_file()), copy=True)
+        self._watches = False
+        self.channel = Channel(ours, Arena(anonymous_file()), copy=True, trusted=trusted)
         self.channel.arena.progress = 0
         try:
-            self._child = Child(host, (theirs.fileno(), self.channel.arena.descriptor, self._log))
+            descriptors = (theirs.fileno(), self.channel.arena.descriptor, self._log)
+            self._child = Child(host, heavy, descriptors)
         except BaseException:
             self.channel.close()
             os.close(self._log)
@@ -170,7 +199,27 @@ class _Worker:
                 raise _Lost(self._hung(timeout, "answer")) from None
             except EOFError:
                 raise _Lost(self._death()) from None
+            except Forged as error:
+                raise _Lost(Failure("crashed", str(error), trace=self._output())) from None
             return replies
+
+    def watch(self, timeout: float) -> None:
+        """Have the worker make ready to watch kernels, once, outside any call's time. _Lost: it did
+        not; where it took too long, that says nothing of the backend.
+        """
+        if self._watches:
+            return
+        self.channel.arena.progress = 0
+        try:
+            self.channel.send(Watch())
+            self.receive(timeout, "make ready to watch kernels")
+        except OSError:
+            raise _Lost(self._death()) from None
+        except _Lost as lost:
+            if lost.failure.kind != "hung":
+                raise
+            raise _Lost(replace(lost.failure, kind="unsupported")) from None
+        self._watches = True
 
     def receive(self, timeout: float, task: str) -> object:
         """The next message. _Lost: the worker did not ``task`` in time, or is gone."""
@@ -180,6 +229,8 @@ class _Worker:
             raise _Lost(self._hung(timeout, task)) from None
         except EOFError:
             raise _Lost(self._death()) from None
+        except Forged as error:
+            raise _Lost(Failure("crashed", str(error), trace=self._output())) from None
 
     def _hung(self, timeout: float, task: str) -> Failure:
         return Failure(

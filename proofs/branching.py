@@ -21,14 +21,20 @@ class _Trail:
 
     given: tuple[bool, ...]
     conditions: list[z3.BoolRef] = field(default_factory=list)
+    known: dict[int, bool] = field(default_factory=dict)
     taken: list[bool] = field(default_factory=list)
     open: list[tuple[bool, ...]] = field(default_factory=list)
 
     def decide(self, condition: z3.BoolRef) -> bool:
         """The answer on this path."""
-        answer = self._answer(condition)
+        # The spec often asks again what it asked before: terms of the same text have the same id,
+        # and those in ``conditions`` keep it.
+        again = condition.get_id() in self.known
+        answer = self.known[condition.get_id()] if again else self._answer(condition)
         self.taken.append(answer)
-        self.conditions.append(condition if answer else z3.Not(condition))
+        if not again:
+            self.conditions.append(condition if answer else z3.Not(condition))
+            self.known[condition.get_id()] = answer
         return answer
 
     def _answer(self, condition: z3.BoolRef) -> bool:

@@ -12,8 +12,8 @@ LAYERS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "layers/linear.py",
-        "y if bias is None else y + bias",
-        "y if bias is None else y - bias",
+        "product_plus(x, columns, bias)",
+        "product_plus(x, columns, -bias)",
         ("linear.vjp_refines",),
     ),
     Mutation(
@@ -206,8 +206,8 @@ GRIDS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "spectral/fno_block.py",
-        "np.matmul(behind, np.swapaxes(skip, 0, 1))",
-        "np.matmul(behind, skip)",
+        "product_plus(behind, np.swapaxes(skip, 0, 1), through.x)",
+        "product_plus(behind, skip, through.x)",
         ("spectral.vjp_refines",),
     ),
 )

@@ -20,6 +20,7 @@ import z3
 from flint import arb
 
 from assay.proofs.scalars.balls import precision, to_arb
+from assay.proofs.scalars.ieee import FLOATS, numbers_of
 from assay.proofs.scalars.stretches import Fold
 
 BITS = 200
@@ -29,7 +30,7 @@ BEFORE = "the fold so far"
 def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, arb) or isinstance(b, arb):
         return bool(to_arb(a).overlaps(to_arb(b)))
-    if isinstance(a, np.floating):  # the solver's = on floats: NaN equals NaN, -0 differs from 0
+    if isinstance(a, FLOATS):  # the solver's = on floats: NaN equals NaN, -0 differs from 0
         return bool(np.isnan(a) and np.isnan(b)) or bool(a == b and np.signbit(a) == np.signbit(b))
     return bool(a == b)
 
@@ -47,7 +48,7 @@ def _divide(a: Any, b: Any) -> Any:
 
 
 def _exp(x: Any) -> Any:
-    return np.exp(x) if isinstance(x, np.floating) else to_arb(x).exp()
+    return np.exp(x) if isinstance(x, FLOATS) else to_arb(x).exp()
 
 
 def _maximum(a: Any, b: Any) -> Any:
@@ -95,6 +96,13 @@ RULES: dict[int, Callable[..., Any]] = {
     z3.Z3_OP_FPA_IS_NAN: lambda a: bool(np.isnan(a)),
     z3.Z3_OP_FPA_IS_INF: lambda a: bool(np.isinf(a)),
     z3.Z3_OP_FPA_IS_ZERO: lambda a: bool(a == 0),
+    z3.Z3_OP_UGT: operator.gt,
+    z3.Z3_OP_ULT: operator.lt,
+    z3.Z3_OP_UGEQ: operator.ge,
+    z3.Z3_OP_ULEQ: operator.le,
+    z3.Z3_OP_BADD: operator.add,
+    z3.Z3_OP_BSUB: operator.sub,
+    z3.Z3_OP_BXOR: operator.xor,
 }
 # Uninterpreted functions that have one meaning wherever they occur.
 NAMED: dict[str, Callable[..., Any]] = {
@@ -118,7 +126,7 @@ def value(term: z3.ExprRef) -> Any:
     """The number or truth value of a solver's literal; None for anything else."""
     if z3.is_true(term) or z3.is_false(term):
         return z3.is_true(term)
-    if z3.is_int_value(term):
+    if z3.is_int_value(term) or z3.is_bv_value(term):
         return term.as_long()
     if z3.is_rational_value(term):
         return arb(term.numerator_as_long()) / term.denominator_as_long()
@@ -127,12 +135,8 @@ def value(term: z3.ExprRef) -> Any:
     return _float_value(term) if z3.is_fp_value(term) else None
 
 
-def _format(sort: z3.FPSortRef) -> type[np.floating[Any]]:
-    return np.float16 if sort.sbits() == 11 else np.float32
-
-
-def _float_value(term: Any) -> np.floating[Any]:
-    make = _format(term.sort())
+def _float_value(term: Any) -> Any:
+    make = numbers_of(term.sort())
     if term.isNaN():
         return make(np.nan)
     sign = -1.0 if term.isNegative() else 1.0
@@ -150,8 +154,10 @@ def _invented(name: str, sort: z3.SortRef, arguments: tuple[Any, ...]) -> Any:
             return key % 2 == 0
         case z3.Z3_INT_SORT:
             return 3 if name.startswith("n") else 1
+        case z3.Z3_BV_SORT:
+            return key % 65
         case z3.Z3_FLOATING_POINT_SORT:
-            return _format(sort)((key % 65 - 32) / 8)
+            return numbers_of(sort)((key % 65 - 32) / 8)
         case _:
             return arb(key % 65 - 32) / 16
 
@@ -190,9 +196,13 @@ class Evaluation:
         arguments = tuple(self._visit(a) for a in term.children())
         if kind == z3.Z3_OP_UNINTERPRETED:
             return self._name(term.decl().name(), term.sort(), arguments)
+        if kind == z3.Z3_OP_FPA_TO_FP and z3.is_bv(term.arg(0)):
+            unsigned = np.dtype(f"uint{term.arg(0).size()}")
+            return np.array(arguments[0], unsigned).view(numbers_of(term.sort()))[()]
         if kind not in RULES:
             raise ValueError(f"term {term.decl().name()!r} has no evaluation rule")
-        return RULES[kind](*arguments)
+        result = RULES[kind](*arguments)
+        return result % (1 << term.size()) if z3.is_bv(term) else result
 
     def _name(self, name: str, sort: z3.SortRef, arguments: tuple[Any, ...]) -> Any:
         if name in self.folds:

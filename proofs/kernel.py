@@ -8,6 +8,7 @@ a folder that goes with it.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import hashlib
 import os
 import re
@@ -15,7 +16,8 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -96,30 +98,80 @@ def needed(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def assumptions(
-    module: str, theorems: Sequence[str], checks: Sequence[Agreement] = ()
-) -> dict[str, tuple[str, ...]]:
+@dataclass(frozen=True)
+class Question:
+    """What one run of coqc is asked: the module is read, its theorems rest on which axioms, its
+    definitions agree with the spec, and the mutant, when there is one, is rejected.
+
+    A run for each of these would mostly load the library of the real numbers again.
+    """
+
+    module: str
+    theorems: tuple[str, ...] = ()
+    checks: tuple[Agreement, ...] = ()
+    mutation: Mutation | None = None
+
+    def statement(self) -> list[str]:
+        """In a module of its own, so that a text after it is read as it stands."""
+        goals = [
+            f"Goal {check.term} = {literal(check.value)}. Proof. vm_compute. reflexivity. Qed."
+            for check in self.checks
+        ]
+        imported = (*needed(source(self.module)), self.module)
+        return [
+            "Module Statement.",
+            *_preamble(*imported, terms=" ".join(goals)),
+            *(f"Print Assumptions {theorem}." for theorem in self.theorems),
+            *goals,
+            "End Statement.",
+        ]
+
+    def instance(self) -> list[str]:
+        """The mutated definitions, and two terms that they make different."""
+        if self.mutation is None:
+            return []
+        terms = f"({self.mutation.left}) <> ({self.mutation.right})"
+        return [
+            "Module Mutant.",
+            *without_proofs(self.mutated()).splitlines(),
+            *_preamble(*needed(source(self.module)), terms=terms),
+            f"Goal {terms}. Proof. vm_compute. discriminate. Qed.",
+            "End Mutant.",
+        ]
+
+    def mutated(self) -> str:
+        """The module with its mutation; ValueError when the text to replace does not occur exactly
+        once.
+        """
+        text = source(self.module)
+        if self.mutation is None:
+            return ""
+        if text.count(self.mutation.old) != 1:
+            raise ValueError(
+                f"old={self.mutation.old!r} occurs {text.count(self.mutation.old)} times in "
+                f"{self.module}.v; valid: once"
+            )
+        return text.replace(self.mutation.old, self.mutation.new)
+
+    def text(self) -> str:
+        """All of it. coqc stops at the first error, so the mutant's proofs come last."""
+        return "\n".join([*self.statement(), *self.instance(), self.mutated()]) + "\n"
+
+
+def assumptions(question: Question) -> dict[str, tuple[str, ...]]:
     """The axioms that each theorem rests on, after the kernel accepted it and every agreement.
 
     Raises Rejected for a proof that is not accepted, and Disagreement for the first agreement that
     does not hold.
     """
-    lines = [
-        f"Goal {check.term} = {literal(check.value)}. Proof. vm_compute. reflexivity. Qed."
-        for check in checks
-    ]
-    head = [
-        *_preamble(*needed(source(module)), module, terms=" ".join(lines)),
-        *(f"Print Assumptions {theorem}." for theorem in theorems),
-    ]
-    try:
-        said = _run("Check", "\n".join([*head, *lines]) + "\n", _objects(module))
-    except Rejected as error:
-        place = error.line - len(head) - 1
-        if error.module == "Check" and place >= 0 and error.message.startswith("Unable to unify"):
-            raise Disagreement(checks[place].name, error.message) from error
-        raise
-    return dict(zip(theorems, _axioms(said), strict=True))
+    said, error = _answer(question.module, question.text())
+    lines = question.statement()
+    if error is not None and error.line <= len(lines):
+        place = error.line - (len(lines) - len(question.checks))
+        if 0 <= place < len(question.checks) and error.message.startswith("Unable to unify"):
+            raise Disagreement(question.checks[place].name, error.message) from error
+        raise error
+    return dict(zip(question.theorems, _axioms(said), strict=True))
 
 
 def _preamble(*modules: str, terms: str) -> list[str]:
@@ -141,32 +193,24 @@ class Disagreement(RuntimeError):
         super().__init__(f"the model and the spec disagree: {name}: {message}")
 
 
-def refute(module: str, mutation: Mutation) -> str:
+def refutation(question: Question) -> str:
     """Why the mutated module is wrong: the kernel rejects its proof, and an instance is false.
 
     An empty text when it is not: coqc accepts the proof, or the instance holds. Raises ValueError
-    when the text to replace does not occur exactly once, and Rejected when the definitions without
-    proofs are not accepted: such a mutation says nothing about the theorem.
+    when the text to replace does not occur exactly once, and Rejected when the statement itself or
+    the definitions without proofs are not accepted: such a mutation says nothing about the theorem.
     """
-    text = source(module)
-    if text.count(mutation.old) != 1:
-        raise ValueError(
-            f"old={mutation.old!r} occurs {text.count(mutation.old)} times in {module}.v; valid: "
-            "once"
-        )
-    mutated = text.replace(mutation.old, mutation.new)
-    counter = f"Goal ({mutation.left}) <> ({mutation.right}). Proof. vm_compute. discriminate. Qed."
-    # Within a module of its own, so that the text after it is read as it stands.
-    inside = ["Module Mutant.", *without_proofs(mutated).splitlines()]
-    inside += [*_preamble(*needed(text), terms=counter), counter, "End Mutant."]
-    try:
-        _run(module, "\n".join([*inside, mutated]) + "\n", _objects(*needed(text)))
-    except Rejected as error:
-        place = _place(mutated, error.line - len(inside))
-        if error.line > len(inside) and place and not error.message.startswith("Syntax error"):
-            return f"{mutation.left} is not {mutation.right}, and coqc rejects the proof of {place}"
-        if "discriminable" not in error.message:
-            raise
+    _, error = _answer(question.module, question.text())
+    if error is None or question.mutation is None:
+        return ""
+    before, inside = len(question.statement()), len(question.instance())
+    line = error.line - before - inside
+    place = _place(question.mutated(), line)
+    if line > 0 and place and not error.message.startswith("Syntax error"):
+        left, right = question.mutation.left, question.mutation.right
+        return f"{left} is not {right}, and coqc rejects the proof of {place}"
+    if error.line <= before or "discriminable" not in error.message:
+        raise error
     return ""
 
 
@@ -228,43 +272,60 @@ def _object(module: str, text: str) -> bytes:
     objects = _objects(*needed(text))
     parts = (coqc.version().encode(), module.encode(), text.encode(), *objects.values())
     kept = SHARED / hashlib.sha256(b"\0".join(parts)).hexdigest()
-    try:
+    with _alone(kept):  # another process may be compiling the same module
+        if not kept.exists():
+            with _folder(objects) as folder:
+                _, error = _run(folder, module, text)
+                if error is not None:
+                    raise error
+                # A process that is killed here leaves nothing half written.
+                (folder / f"{module}.vo").replace(kept)
         return kept.read_bytes()
-    except FileNotFoundError:
-        compiled: dict[str, bytes] = {}
-        _run(module, text, objects, compiled)
-    whole = kept.with_suffix(f".{os.getpid()}")
-    whole.write_bytes(compiled[module])
-    whole.replace(kept)
-    return compiled[module]
 
 
-def _run(
-    module: str, text: str, objects: dict[str, bytes], compiled: dict[str, bytes] | None = None
-) -> str:
-    """What coqc prints on a module, in a fresh folder that holds these compiled modules."""
-    program = coqc.program()
-    if program is None:
-        raise Missing(coqc.absent())
+@lru_cache(maxsize=4)
+def _answer(module: str, text: str) -> tuple[str, Rejected | None]:
+    """What coqc says of a text about a compiled module. A statement and its twin ask together."""
+    with _folder(_objects(module)) as folder:
+        return _run(folder, "Check", text)
+
+
+@contextmanager
+def _alone(kept: Path) -> Iterator[None]:
+    """One process at a time; the lock goes with the process that holds it."""
+    SHARED.mkdir(mode=0o700, exist_ok=True)
+    with kept.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _folder(objects: dict[str, bytes]) -> Iterator[Path]:
+    """A fresh folder that holds these compiled modules."""
     SHARED.mkdir(mode=0o700, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=SHARED) as name:
         folder = Path(name)
-        for other, content in objects.items():
-            (folder / f"{other}.vo").write_bytes(content)
-        (folder / f"{module}.v").write_text(text, encoding="utf-8")
-        done = subprocess.run(
-            [program, "-q", "-Q", ".", "Assay", f"{module}.v"],
-            cwd=folder,
-            env={k: v for k, v in os.environ.items() if k != "COQPATH"},
-            capture_output=True,
-            text=True,
-            timeout=LIMIT,
-        )
-        if done.returncode != 0:
-            raise _rejection(module, done.stderr or done.stdout)
-        if compiled is not None:
-            compiled[module] = (folder / f"{module}.vo").read_bytes()
-    return done.stdout
+        for module, content in objects.items():
+            (folder / f"{module}.vo").write_bytes(content)
+        yield folder
+
+
+def _run(folder: Path, module: str, text: str) -> tuple[str, Rejected | None]:
+    """What coqc prints on a module, and the error that it stopped at."""
+    program = coqc.program()
+    if program is None:
+        raise Missing(coqc.absent())
+    (folder / f"{module}.v").write_text(text, encoding="utf-8")
+    done = subprocess.run(
+        [program, "-q", "-Q", ".", "Assay", f"{module}.v"],
+        cwd=folder,
+        env={k: v for k, v in os.environ.items() if k != "COQPATH"},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+    )
+    error = _rejection(module, done.stderr or done.stdout) if done.returncode else None
+    return done.stdout, error
 
 
 def _rejection(module: str, said: str) -> Rejected:

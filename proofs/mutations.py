@@ -10,7 +10,6 @@ from assay.proofs.calculus_mutations import GRIDS, LAYERS
 from assay.proofs.mutation import Mutation
 
 TESTS = "a claim about implementations only: properties judge it"
-SHIFT = "equal over the reals, where any shift will do; no claim speaks of the tiled form's range"
 
 SOFTMAX: tuple[Mutation, ...] = (
     Mutation(
@@ -74,14 +73,12 @@ SOFTMAX: tuple[Mutation, ...] = (
         "softmax.py",
         "seen = select(allowed, cotangent, 0)",
         "seen = cotangent",
-        ("softmax.grad_blocked_zero", "attention.grad_blocked_zero"),
-        "the entry itself stays masked; the NaN that reaches its row through a blocked cotangent "
-        "is left to properties",
+        ("softmax.grad_blocked_zero", "attention.grad_blocked_zero", "softmax.vjp_refines"),
     ),
     Mutation(
         "softmax.py", "scores, scores - penalty", "scores, -penalty", ("softmax.penalty_leaks",)
     ),
-    Mutation("softmax.py", "scores, sentinel", "scores, 0 * sentinel", (), "no claim speaks of it"),
+    Mutation("softmax.py", "scores, sentinel", "scores, 0 * sentinel", ("softmax.sentinel",)),
 )
 
 MASKS: tuple[Mutation, ...] = (
@@ -116,8 +113,7 @@ MASKS: tuple[Mutation, ...] = (
         "masks.py",
         "result = result & mask",
         "result = result | mask",
-        ("attention.future_zero",),
-        "proofs give each rule alone; properties draw masks, causal rules and windows together",
+        ("attention.future_zero", "cache.left_pad"),
     ),
     Mutation("masks.py", "np.arange(keys) < ", "np.arange(keys) <= ", (), TESTS),
 )
@@ -231,7 +227,9 @@ ONLINE: tuple[Mutation, ...] = (
         "range(0, scores.shape[-1] - block + 1, block)",
         ("softmax.online", "attention.flash_equals_direct"),
     ),
-    Mutation("online.py", "return select(a_seen, both, b_top)", "return both", (), SHIFT),
+    Mutation(
+        "online.py", "return select(a_seen, both, b_top)", "return both", ("attention.refines",)
+    ),
     Mutation("online.py", "if block < 1:", "if block < 0:", (), "no claim speaks of bad arguments"),
 )
 
@@ -243,7 +241,10 @@ HELPERS: tuple[Mutation, ...] = (
         ("attention.blocked_independent", "attention.grad_blocked_zero"),
     ),
     Mutation(
-        "contraction.py", "np.where(allowed[..., None], products, 0).sum", "products.sum", (), TESTS
+        "contraction.py",
+        "np.where(allowed[..., None], products, 0).sum",
+        "products.sum",
+        ("embedding.padding_row_zero_grad",),
     ),
     Mutation(
         "contraction.py",
@@ -354,6 +355,18 @@ SEQUENCES: tuple[Mutation, ...] = (
         ("scan.history",),
     ),
     Mutation(
+        "scans/compact.py",
+        "diagonal_core_backward(u, a, b, c, d, h0, dgated * gate, state_cotangent)",
+        "diagonal_core_backward(u, a, b, c, d, h0, dgated, state_cotangent)",
+        ("scan.vjp_refines",),
+    ),
+    Mutation(
+        "scans/block.py",
+        "draw = softplus_backward(done.raw_delta, scan.delta)",
+        "draw = softplus_backward(done.delta, scan.delta)",
+        ("scan.vjp_refines",),
+    ),
+    Mutation(
         "recurrent/lstm.py",
         "f, i, o = opened(sums[[0, 1, 3]])",
         "i, f, o = opened(sums[[0, 1, 3]])",
@@ -370,6 +383,30 @@ SEQUENCES: tuple[Mutation, ...] = (
         "weighted(joined(x, state[0]), self.weight, self.bias)",
         "weighted(joined(state[0], x), self.weight, self.bias)",
         ("recurrent.gate_order",),
+    ),
+    Mutation(
+        "recurrent/rnn.py",
+        "dz = d[0] * (1 - after[0] * after[0])",
+        "dz = d[0] * (1 - after[0])",
+        ("recurrent.vjp_refines",),
+    ),
+    Mutation(
+        "recurrent/lstm.py",
+        "d[1] + d[0] * o * (1 - squashed * squashed)",
+        "d[1] + d[0] * (1 - squashed * squashed)",
+        ("recurrent.vjp_refines",),
+    ),
+    Mutation(
+        "recurrent/gru.py",
+        "dz = dh * (h - n) * (z * (1 - z))",
+        "dz = dh * (n - h) * (z * (1 - z))",
+        ("recurrent.vjp_refines",),
+    ),
+    Mutation(
+        "recurrent/sequence.py",
+        "passed = (d[0] + before, *d[1:])",
+        "passed = (d[0], *d[1:])",
+        ("recurrent.vjp_refines",),
     ),
     Mutation(
         "recurrent/sequence.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from fnmatch import fnmatchcase
 
 from assay.proofs.obligation import Obligation
@@ -36,10 +37,14 @@ from assay.proofs.theorems import (
     norm_reals,
     op_bounds,
     recurrent_gates,
+    recurrent_gradients,
     recurrent_runs,
     rounding_order,
     rounding_rules,
+    rounding_scale,
+    rounding_sums,
     scan_affine,
+    scan_algebra,
     scan_blocks,
     scan_gradients,
     scan_runs,
@@ -48,6 +53,7 @@ from assay.proofs.theorems import (
     softmax_gradient,
     softmax_ieee,
     softmax_online,
+    softmax_order,
     softmax_penalty,
     softmax_reals,
     softmax_tangent,
@@ -59,13 +65,15 @@ from assay.spec.claims import CLAIMS
 
 _MODULES = (
     softmax_reals, softmax_exact, softmax_gradient, softmax_tangent, softmax_ieee,
-    softmax_penalty, softmax_online, softmax_exponents,
+    softmax_penalty, softmax_online, softmax_exponents, softmax_order,
     attention_exact, attention_reals, attention_keys, attention_gradient, attention_flash, masks,
-    rounding_rules, rounding_order, enclosures, op_bounds, every_number,
+    rounding_rules, rounding_sums, rounding_order, rounding_scale,
+    enclosures, op_bounds, every_number,
     activation_gradient, linear_maps, loss_reals, loss_gradient,
     norm_reals, norm_gradient, norm_derivative,
     windows, convolution_maps, spectral_bands, spectral_maps,
-    scan_runs, scan_affine, scan_blocks, scan_gradients, recurrent_runs, recurrent_gates,
+    scan_runs, scan_algebra, scan_affine, scan_blocks, scan_gradients,
+    recurrent_runs, recurrent_gates, recurrent_gradients,
     cache_state, cache_decode,
     configurations, configuration_options, model_counts, model_costs, model_training, model_state,
     kernel_softmax, kernel_attention, kernel_cache, kernel_sequences,
@@ -100,10 +108,12 @@ def select(patterns: tuple[str, ...] | list[str] = ()) -> tuple[Obligation, ...]
         return OBLIGATIONS
     for pattern in patterns:
         if not any(_matches(o, pattern) for o in OBLIGATIONS):
-            valid = ", ".join(sorted({o.claim for o in OBLIGATIONS}))
+            claims = sorted({o.claim for o in OBLIGATIONS})
+            close = difflib.get_close_matches(pattern, [*claims, *_HOMES], n=1)
+            meant = f" did you mean {close[0]!r}?" if close else ""
             raise ValueError(
-                f"obligation {pattern!r} matches nothing; valid: an obligation's id, a glob, or a "
-                f"claim that has obligations: {valid}"
+                f"obligation {pattern!r} matches nothing;{meant} valid: an obligation's id, a "
+                f"glob, or a claim that has obligations: {', '.join(claims)}"
             )
     return tuple(o for o in OBLIGATIONS if any(_matches(o, p) for p in patterns))
 

@@ -6,12 +6,14 @@ import itertools
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import ml_dtypes
 import numpy as np
 import z3
 
 from assay.proofs.evaluate import Evaluation, value
 from assay.proofs.laws import subterms
 from assay.proofs.obligation import Premise, Query, Script
+from assay.proofs.scalars.ieee import numbers_of
 from assay.proofs.smtlib import asked, has_floats, negated, premises_of, script, smtlib, steps
 
 VERSION = z3.get_version_string()
@@ -151,8 +153,10 @@ def _drawn(draw: np.random.Generator, sort: z3.SortRef) -> Any:
         return bool(draw.integers(2))
     if sort.kind() == z3.Z3_INT_SORT:
         return int(draw.integers(5))
+    if sort.kind() == z3.Z3_BV_SORT:
+        return int(draw.integers(1 << sort.size()))
     if sort.kind() == z3.Z3_FLOATING_POINT_SORT:
-        kind = np.float32 if sort == z3.Float32() else np.float16
-        special = (0.0, 1.0, -1.0, 2.0, np.inf, np.nan, float(np.finfo(kind).max))
+        kind = numbers_of(sort)
+        special = (0.0, 1.0, -1.0, 2.0, np.inf, np.nan, float(ml_dtypes.finfo(kind).max))
         return kind(draw.choice(special))
     return float(draw.integers(-8, 9)) / 4

@@ -26,6 +26,7 @@ def run(
     seed: int | None = None,
     jobs: int | None = None,
     isolate: bool = True,
+    adversarial: bool = False,
     directory: str | Path = ".assay",
 ) -> Result:
     """Run a campaign.
@@ -33,9 +34,11 @@ def run(
     A ``target`` in text ("torch.sdpa.flash", "my_kernels.py:MyBackend") runs as on the command
     line: in workers, journalled in ``directory``. A backend class, a backend object, or a function
     (with
-    ``op``) runs in this process, without isolation and without journal.
+    ``op``) runs in this process, without isolation and without journal. ``adversarial`` is for
+    kernels that may try to look right, named by text.
 
-    Raises OptionError and TargetError with the value, the rule and what is valid.
+    Raises OptionError and TargetError with the value, the rule and what is valid, and Unavailable
+    where the backend cannot run on this machine.
     """
     if isinstance(target, str):
         options = Options(
@@ -48,9 +51,15 @@ def run(
             seed=seed,
             jobs=jobs,
             isolate=isolate,
+            adversarial=adversarial,
             directory=Path(directory),
         )
         return run_campaign(options)
+    if adversarial:
+        raise OptionError(
+            f"adversarial=True, but {target!r} is in this process already; "
+            "name it by text, as module:attr or file.py:attr"
+        )
     return run_backend(
         _backend(target, op),
         ops=_tuple(ops),

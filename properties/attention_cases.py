@@ -12,6 +12,7 @@ from assay.impl.call import Call, Layout
 from assay.properties.case import Case, MaskDraw, Materials
 from assay.properties.context import Context
 from assay.properties.draw import (
+    BIASES,
     HALVES,
     LARGEST,
     MASK_RECIPES,
@@ -26,10 +27,15 @@ from assay.properties.draw import (
 from assay.properties.mask_recipes import RECIPES, see_something
 from assay.spec.attention import visible
 
-COST = 17_000
+COST = 16_700
 """Most pairs of query and key in one case, so that an example stays within a few milliseconds.
 
 129 by 129, the first size past a common tile, is among them.
+"""
+
+PRODUCTS = 250_000
+"""Most products in one matrix product: BLAS starts threads for larger ones, which cost more than
+the whole example.
 """
 
 
@@ -64,14 +70,17 @@ class Wish:
 
 def draw_attention(draw: Draw, ctx: Context, wish: Wish) -> Case:
     """One attention case that fits the wish and the contract."""
-    if wish.empty == "none" and not wish.masked and draw(choice(True, False, False)):
+    if wish.empty == "none" and not wish.masked and draw(choice(True, False, False, False)):
         # One rule at a time: kernels have fast paths for the plain calls.
         wish = replace(wish, masks=False)
-    heads, kv_heads = draw(choice(*_head_pairs(ctx, wish)))
+    wish = _lengthened(wish, ctx.contract.least_length)
     causal = _causal(draw, ctx, wish)
-    batch = draw(choice(*[b for b in (1, 2, 3) if b >= wish.batch]))
-    queries, keys, offset = _lengths(draw, ctx, wish, causal, COST // (batch * heads))
-    width = draw(choice(*WIDTHS))
+    queries, keys, offset = _lengths(draw, ctx, wish, causal, COST // _fewest(ctx, wish))
+    batch, (heads, kv_heads) = _copies(draw, ctx, wish, queries * keys)
+    widths = tuple(
+        w for w in WIDTHS if w >= ctx.contract.least_length and queries * keys * w <= PRODUCTS
+    )
+    width = draw(choice(*widths))
     dims = {
         "B": batch,
         "H": heads,
@@ -79,7 +88,7 @@ def draw_attention(draw: Draw, ctx: Context, wish: Wish) -> Case:
         "L": queries,
         "S": keys,
         "D": width,
-        "Dv": draw(choice(width, *WIDTHS)) if ctx.contract.value_width else width,
+        "Dv": draw(choice(width, *widths)) if ctx.contract.value_width else width,
     }
     attributes: dict[str, Any] = {"causal": True} if causal else {}
     if offset:
@@ -96,7 +105,17 @@ def draw_attention(draw: Draw, ctx: Context, wish: Wish) -> Case:
     attributes |= _scale(draw, ctx, wish)
     mask = _mask(draw, ctx, wish) if wish.masks or wish.empty == "some" else None
     recipes = draw_recipes(draw, wish.recipes, ("q", "k", "v"))
+    if mask is not None and mask.form == "additive":
+        recipes["bias"] = draw(choice(*BIASES))
     return Case(ctx.op.name, ctx.dtype, ctx.mode, draw(SEEDS), dims, attributes, recipes, mask)
+
+
+def _lengthened(wish: Wish, least: int) -> Wish:
+    """The same with no axis shorter than ``least``."""
+    batch, heads, queries, keys = (
+        max(n, least) for n in (wish.batch, wish.heads, wish.queries, wish.keys)
+    )
+    return replace(wish, batch=batch, heads=heads, queries=queries, keys=keys)
 
 
 def _head_pairs(ctx: Context, wish: Wish) -> list[tuple[int, int]]:
@@ -104,6 +123,30 @@ def _head_pairs(ctx: Context, wish: Wish) -> list[tuple[int, int]]:
     grouped = [(2, 1), (4, 2), (6, 3), (6, 2)] if ctx.contract.grouped_heads else []
     grouped = [pair for pair in grouped if pair[1] >= wish.heads or wish.heads == 1]
     return grouped if wish.gqa else plain if wish.gqa is False else plain + grouped
+
+
+def _fewest(ctx: Context, wish: Wish) -> int:
+    """The least number of sequences times heads."""
+    return wish.batch * min(heads for heads, _ in _head_pairs(ctx, wish))
+
+
+def _copies(draw: Draw, ctx: Context, wish: Wish, pairs: int) -> tuple[int, tuple[int, int]]:
+    """Batch size and heads for so many pairs of query and key in each: the fewest where these cost
+    nearly all, so that a long axis comes with few others.
+
+    Always one choice among the same: else what follows would mean something else once shrinking
+    makes the axis short.
+    """
+    every = [
+        (batch, heads)
+        for batch in (1, 2, 3)
+        if batch >= wish.batch
+        for heads in _head_pairs(ctx, wish)
+    ]
+    batch, heads = draw(choice(*every))
+    if 4 * batch * heads[0] * pairs > COST:
+        return min(every, key=lambda copies: copies[0] * copies[1][0])
+    return batch, heads
 
 
 def _causal(draw: Draw, ctx: Context, wish: Wish) -> bool:
@@ -124,15 +167,24 @@ def _lengths(
     if wish.square or (causal and ctx.contract.causal_alignment == "square"):
         keys = max(min(keys, math.isqrt(pairs)), wish.queries)
         return keys, keys, 0
-    kind = draw(choice("square", "free", "one"))
-    free = keys if kind == "square" else 1 if kind == "one" else draw(sizes(blocks, LARGEST))
-    queries = max(min(free, max(1, pairs // keys)), wish.queries)
+    kind = draw(choice("square", "free", "one", "free"))
+    if kind == "square":
+        keys = queries = min(keys, math.isqrt(pairs))
+    else:
+        queries = 1 if kind == "one" else draw(sizes(blocks, LARGEST))
+        # The longer axis keeps its length.
+        if queries > keys:
+            keys = min(keys, max(1, pairs // queries))
+        else:
+            queries = min(queries, max(1, pairs // keys))
+    keys, queries = max(keys, wish.keys), max(queries, wish.queries)
     if not causal or ctx.contract.causal_alignment == "top_left":
         return queries, keys, 0
     queries = min(queries, keys)
     if ctx.contract.causal_alignment == "bottom_right":
         return queries, keys, keys - queries
-    return queries, keys, draw(choice(keys - queries, 0, (keys - queries) // 2))
+    later = {"end": keys - queries, "start": 0, "middle": (keys - queries) // 2}
+    return queries, keys, later[draw(choice("end", "start", "middle"))]
 
 
 def _window(draw: Draw, causal: bool) -> tuple[int | None, int | None]:
@@ -154,7 +206,7 @@ def _mask(draw: Draw, ctx: Context, wish: Wish) -> MaskDraw | None:
     if not ctx.takes("mask") or not ctx.contract.masks:
         return None
     needed = wish.empty == "some"
-    if not (needed or wish.masked) and not draw(HALVES):
+    if not (needed or wish.masked) and draw(choice(True, False, False)):
         return None
     return MaskDraw(
         recipe=draw(choice(*MASK_RECIPES)),
@@ -193,7 +245,7 @@ def _make_mask(
     hard = made.put("mask", lambda: _hard_mask(case, drawn, inputs))
     if drawn.form == "bool":
         return hard
-    bias = made.values("bias", hard.shape, "normal")
+    bias = made.values("bias", hard.shape)
     return np.where(hard, bias, np.asarray(-np.inf, dtype=bias.dtype))
 
 

@@ -237,7 +237,7 @@ def left_pad(case: Case, ctx: Context, made: Materials) -> Experiment:
     return Experiment(calls, (Same(padded, Subject(1, "out"), 2.0 * bound), Finite(OUT)))
 
 
-_KEPT = ("append", "append", "append", "overflow", "reorder", "reset")
+_KEPT = ("append", "append", "overflow", "reorder", "reset")
 
 CACHE_PROPERTIES: tuple[Property, ...] = (
     Property(
@@ -259,7 +259,7 @@ CACHE_PROPERTIES: tuple[Property, ...] = (
     Property(
         "cache.rolling_window",
         OPS,
-        _drawn("append", "append", "append", "reorder", "reset", rolling=True),
+        _drawn("append", "append", "reorder", "reset", rolling=True),
         rolling_window,
         needs_keyword("rolling"),
         every_dtype=True,

@@ -7,26 +7,43 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+import math
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from assay.impl.adversarial_notes import static_notes
+from assay.impl.adversarial_session import Adversary
 from assay.impl.loading import Target, resolve
-from assay.impl.protocol import Backend
+from assay.impl.protocol import Backend, Unavailable
 from assay.impl.session import Description, open_session
+from assay.properties.absence import by_reason
+from assay.properties.adversarial import adversary
+from assay.properties.budget import Budget
 from assay.properties.executor import Job, LocalExecutor, PoolExecutor
 from assay.properties.journal import Journal
-from assay.properties.plan import OptionError, Selection, cells, interleave, profile_named
+from assay.properties.plan import (
+    OptionError,
+    Selection,
+    allotted,
+    cells,
+    in_whole_breadth,
+    interleave,
+    profile_named,
+    seed_of,
+)
 from assay.properties.profiles import Profile
-from assay.properties.results import Cell, CellKey, Result
+from assay.properties.results import Absent, Cell, CellKey, Result
 
 __all__ = [
     "Done",
     "Event",
+    "Loaded",
     "Note",
     "OptionError",
     "Options",
@@ -45,6 +62,8 @@ class Options:
     profile    name of a profile;  time: seconds that replace its total
     seed       None: chosen and reported;  jobs: cells at a time, None is the number of cores
     isolate    backends run in workers of their own
+    adversarial  they are kept in the dark there, since they may try to look right; their sources
+               are read for what suggests it
     resume     continue the newest unfinished campaign of the same configuration
     directory  where the journal and the example database lie
     """
@@ -60,6 +79,7 @@ class Options:
     seed: int | None = None
     jobs: int | None = None
     isolate: bool = True
+    adversarial: bool = False
     resume: bool = False
     directory: Path = Path(".assay")
 
@@ -70,6 +90,11 @@ class Options:
             raise OptionError(f"time={self.time!r} must be a positive number of seconds")
         if self.jobs is not None and self.jobs < 1:
             raise OptionError(f"jobs={self.jobs!r} must be at least 1")
+        if self.adversarial and not self.isolate:
+            raise OptionError(
+                "adversarial=True and isolate=False exclude each other: a backend in this process "
+                "sees everything; leave one of them out"
+            )
         if self.seed is not None and not 0 <= self.seed < 2**32:
             raise OptionError(f"seed={self.seed!r} must lie in 0 .. 2**32 - 1")
 
@@ -81,6 +106,14 @@ class Options:
             if k not in ("resume", "jobs", "time", "seed", "directory")
         }
         return hashlib.sha256(json.dumps(record, sort_keys=True, default=str).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """One more backend has said what it is, or that it cannot run here."""
+
+    done: int
+    total: int
 
 
 @dataclass(frozen=True)
@@ -109,8 +142,9 @@ class Note:
     text: str
 
 
-Event = Planned | Done | Note
+Event = Loaded | Planned | Done | Note
 Listener = Callable[[Event], None]
+Described = dict[str, tuple[Target, Description]]
 
 
 def _silent(event: Event) -> None:
@@ -121,9 +155,12 @@ def run_campaign(options: Options, listen: Listener = _silent) -> Result:
     """Run a campaign to its end, or to its budget, or to Ctrl-C; what ended is journalled in any
     case.
 
-    Raises OptionError and TargetError before anything runs, JournalError when the journal cannot be
-    used.
+    A backend that cannot run on this machine is left out and recorded as absent.
+
+    Raises OptionError and TargetError before anything runs, Unavailable when all are absent, and
+    JournalError when the journal cannot be used.
     """
+    began = time.monotonic()
     selection = Selection(options.ops, options.claims, options.dtypes)
     profile = profile_named(options.profile)
     if options.time is not None:
@@ -131,20 +168,27 @@ def run_campaign(options: Options, listen: Listener = _silent) -> Result:
     targets = [resolve(text, op=options.op, device=options.device) for text in options.targets]
     with Journal(options.directory, create=True) as journal:
         resumed = journal.load(_to_resume(journal, options)) if options.resume else None
-        described = _describe(targets, options, profile)
+        seed = _seed(options) if resumed is None else resumed.seed
+        guard = adversary(seed, options.directory) if options.adversarial else None
+        jobs = options.jobs or os.cpu_count() or 1
+        described, absent = _describe(targets, options, profile, guard, jobs, listen)
+        profile, partial = _breadth([d for _, d in described.values()], profile, jobs)
         plans = _plan(described, selection, profile)
-        result = resumed or _new_result(options, described, sum(map(len, plans.values())))
+        result = resumed or _new_result(options, seed, described, sum(map(len, plans.values())))
+        idle = () if resumed else (*partial, *_idle(plans))
+        result = replace(result, absent=absent, notes=(*result.notes, *idle))
         if resumed is None:
             journal.begin(result, options.fingerprint())
         finished = {cell.key for cell in result.cells}
         order = interleave(list(plans.values()))
         listen(Planned(replace(result, planned=len(order)), tuple(order)))
         todo = [
-            _job(key, described, options, profile, result.seed)
+            _job(key, described, options, profile, seed, guard)
             for key in order
             if key not in finished
         ]
-        return _run(result, todo, options, profile, journal, listen, len(order))
+        budget = Budget(profile.total_seconds, jobs, began)
+        return _run(result, todo, budget, journal, listen, len(order))
 
 
 def _to_resume(journal: Journal, options: Options) -> str:
@@ -157,59 +201,132 @@ def _to_resume(journal: Journal, options: Options) -> str:
     return found
 
 
+def _seed(options: Options) -> int:
+    """The seed that was given, or one that nobody can foresee."""
+    return options.seed if options.seed is not None else secrets.randbelow(2**32)
+
+
 def _describe(
-    targets: list[Target], options: Options, profile: Profile
-) -> dict[str, tuple[Target, Description]]:
-    """What each backend says of itself, by its name. TargetError when one cannot be loaded;
-    OptionError when two share a name.
+    targets: list[Target],
+    options: Options,
+    profile: Profile,
+    guard: Adversary | None,
+    jobs: int,
+    listen: Listener,
+) -> tuple[Described, tuple[Absent, ...]]:
+    """What each backend says of itself, by its name, and those that cannot run here.
+
+    TargetError when one cannot be loaded; OptionError when two share a name; Unavailable when none
+    can run.
     """
-    described: dict[str, tuple[Target, Description]] = {}
-    for target in targets:
-        with open_session(
-            target, isolate=options.isolate, timeout=max(profile.timeout, 30.0)
-        ) as session:
-            name = session.description.contract.name
-            if name in described:
-                raise OptionError(
-                    f"targets {described[name][0].text!r} and {target.text!r} have the same name "
-                    f"{name!r}; rename one"
-                )
-            described[name] = (target, session.description)
-    return described
+    described: Described = {}
+    absent: list[Absent] = []
+    for index, (target, answer) in enumerate(_answers(targets, options, profile, guard, jobs)):
+        listen(Loaded(index + 1, len(targets)))
+        if isinstance(answer, Unavailable):
+            absent.append(Absent(target.text, answer.reason, answer.remedy))
+            continue
+        name = answer.contract.name
+        if name in described:
+            raise OptionError(
+                f"targets {described[name][0].text!r} and {target.text!r} have the same name "
+                f"{name!r}; rename one"
+            )
+        described[name] = (target, answer)
+    if not described:
+        raise Unavailable("; ".join(map(str, by_reason(absent))))
+    return described, tuple(absent)
 
 
-def _plan(
-    described: dict[str, tuple[Target, Description]], selection: Selection, profile: Profile
-) -> dict[str, list[CellKey]]:
+def _answers(
+    targets: list[Target],
+    options: Options,
+    profile: Profile,
+    guard: Adversary | None,
+    jobs: int,
+) -> Iterator[tuple[Target, Description | Unavailable]]:
+    """The backends load in workers at the same time; without isolation in this process in turn."""
+
+    def answer(target: Target) -> Description | Unavailable:
+        try:
+            return _description(target, options.isolate, profile.timeout, guard)
+        except Unavailable as error:
+            return error
+
+    with ThreadPoolExecutor(jobs if options.isolate else 1) as pool:
+        try:
+            yield from zip(targets, pool.map(answer, targets), strict=True)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _description(
+    target: Target, isolate: bool, timeout: float, guard: Adversary | None
+) -> Description:
+    with open_session(
+        target, isolate=isolate, timeout=max(timeout, 30.0), adversary=guard
+    ) as session:
+        return session.description
+
+
+def _breadth(
+    descriptions: Sequence[Description], profile: Profile, jobs: int
+) -> tuple[Profile, tuple[str, ...]]:
+    """``profile`` in the breadth that its time is enough for, and what to say if that is not all of
+    it.
+    """
+    wide = in_whole_breadth(descriptions, profile)
+    if wide is None or profile.total_seconds is None:
+        return profile, ()
+    whole, seconds = wide
+    if seconds <= profile.total_seconds * jobs:
+        return whole, ()
+    return profile, (
+        f"not every claim is asked in every dtype and mode of {len(descriptions)} backends; "
+        f"with --time {math.ceil(seconds / jobs / 60)}m it is",
+    )
+
+
+def _plan(described: Described, selection: Selection, profile: Profile) -> dict[str, list[CellKey]]:
     plans = {
         name: cells(description, selection, profile) for name, (_, description) in described.items()
     }
-    for name, plan in plans.items():
-        if not plan:
-            contract, operations = described[name][1].contract, described[name][1].operations
-            raise OptionError(
-                f"the selection leaves no cell for {name}: it offers ops {', '.join(operations)} "
-                f"in dtypes {', '.join(contract.dtypes)}; selected ops={selection.ops}, "
-                f"claims={selection.claims}, dtypes={selection.dtypes}"
-            )
-    return plans
+    if any(plans.values()):
+        return plans
+    offers = "; ".join(
+        f"{name} offers ops {', '.join(description.operations)} "
+        f"in dtypes {', '.join(description.contract.dtypes)}"
+        for name, (_, description) in described.items()
+    )
+    raise OptionError(
+        f"the selection leaves no cell: {offers}; selected ops={selection.ops}, "
+        f"claims={selection.claims}, dtypes={selection.dtypes}"
+    )
 
 
-def _new_result(
-    options: Options, described: dict[str, tuple[Target, Description]], planned: int
-) -> Result:
+def _idle(plans: dict[str, list[CellKey]]) -> tuple[str, ...]:
+    """A note that names the backends of which the selection leaves nothing."""
+    names = sorted(name for name, plan in plans.items() if not plan)
+    return (f"the selection leaves no cell for {', '.join(names)}",) if names else ()
+
+
+def _new_result(options: Options, seed: int, described: Described, planned: int) -> Result:
     versions: dict[str, str] = {}
-    for _, description in described.values():
+    notes: list[str] = []
+    for target, description in described.values():
         versions |= description.versions
+        notes += static_notes(target) if options.adversarial else ()
     return Result(
         campaign=secrets.token_hex(4),
         started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         profile=options.profile,
-        seed=options.seed if options.seed is not None else secrets.randbelow(2**32),
+        seed=seed,
         targets=options.targets,
         versions=versions,
         contracts={name: _rows(d) for name, (_, d) in described.items()},
         planned=planned,
+        adversarial=options.adversarial,
+        static_notes=tuple(dict.fromkeys(notes)),
     )
 
 
@@ -221,49 +338,37 @@ def _rows(description: Description) -> dict[str, Any]:
 
 def _job(
     key: CellKey,
-    described: dict[str, tuple[Target, Description]],
+    described: Described,
     options: Options,
     profile: Profile,
     seed: int,
+    guard: Adversary | None,
 ) -> Job:
-    own = hashlib.sha256(f"{seed} {key}".encode()).digest()
+    target, description = described[key.backend]
     return Job(
         key=key,
-        target=described[key.backend][0],
-        profile=_share(key, described, profile),
-        seed=int.from_bytes(own[:8], "big"),
+        target=target,
+        profile=allotted(key, description, profile),
+        seed=seed_of(seed, key),
         isolate=options.isolate,
         database=str((options.directory / "examples").absolute()),
+        adversary=guard,
     )
-
-
-def _share(
-    key: CellKey, described: dict[str, tuple[Target, Description]], profile: Profile
-) -> Profile:
-    """Half the examples for dtypes after the first, where a profile only samples those."""
-    first = described[key.backend][1].contract.dtypes[0]
-    if profile.thorough or key.dtype == first:
-        return profile
-    return replace(profile, examples=profile.examples // 2)
 
 
 def _run(
     result: Result,
     todo: list[Job],
-    options: Options,
-    profile: Profile,
+    budget: Budget,
     journal: Journal,
     listen: Listener,
     total: int,
 ) -> Result:
-    began = time.monotonic()
     done = list(result.cells)
-    stop = None if profile.total_seconds is None else began + profile.total_seconds
-    jobs = options.jobs or os.cpu_count() or 1
     notes: list[str] = []
-    with PoolExecutor(jobs) as executor:
+    with PoolExecutor(budget.jobs) as executor:
         try:
-            for cell in executor.run(todo, stop):
+            for cell in executor.run(todo, budget):
                 journal.add(result.campaign, cell)
                 done.append(cell)
                 listen(Done(cell, len(done), total))
@@ -274,7 +379,7 @@ def _run(
             )
     if not notes and len(done) < total:
         notes.append(
-            f"budget of {profile.total_seconds:g} s spent: {total - len(done)} of {total} cells "
+            f"budget of {budget.seconds:g} s spent: {total - len(done)} of {total} cells "
             "did not run; continue with --resume"
         )
     for note in notes:
@@ -284,7 +389,7 @@ def _run(
         cells=tuple(done),
         planned=total,
         finished=len(done) == total,
-        seconds=result.seconds + time.monotonic() - began,
+        seconds=result.seconds + time.monotonic() - budget.began,
         notes=(*result.notes, *notes),
     )
     journal.end(final)
@@ -304,10 +409,10 @@ def run_backend(
     selection, chosen = Selection(ops, claims, dtypes), profile_named(profile)
     with open_session(backend, isolate=False) as session:
         description = session.description
+        chosen, _ = _breadth([description], chosen, 1)
         plan = cells(description, selection, chosen)
-        stop = None if chosen.total_seconds is None else time.monotonic() + chosen.total_seconds
-        began = time.monotonic()
-        found = tuple(LocalExecutor(session).run(plan, chosen, seed, stop))
+        budget = Budget(chosen.total_seconds, 1, time.monotonic())
+        found = tuple(LocalExecutor(session).run(plan, chosen, seed, budget))
     name = description.contract.name
     return Result(
         campaign="",
@@ -320,5 +425,5 @@ def run_backend(
         planned=len(plan),
         cells=found,
         finished=len(found) == len(plan),
-        seconds=time.monotonic() - began,
+        seconds=time.monotonic() - budget.began,
     )

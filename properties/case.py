@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -16,6 +16,9 @@ from assay.properties.context import NUMPY_DTYPES
 
 MaskForm = Literal["bool", "additive"]
 MaskShape = Literal["full", "heads", "rows", "keys"]
+
+Fit = Callable[[np.ndarray], np.ndarray]
+"""Gives the legal array that is nearest to one of the same shape: that one itself where it is."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class Case:
     recipes     value recipe by array name
     layouts     memory layout by input name
     extra       draws of the relation (cut points, permutation seeds, ...)
-    arrays      explicit arrays by name, set by the value shrinker; they replace the recipes
+    arrays      explicit arrays by name, set by the value shrinker; they replace the recipes, and
+                others that follow from them are made anew
     """
 
     op: str
@@ -111,18 +115,26 @@ def decode(record: Mapping[str, Any]) -> np.ndarray:
     )
 
 
+def as_it_is(array: np.ndarray) -> np.ndarray:
+    """Of arrays that may hold any numbers."""
+    return array
+
+
 class Materials:
     """The arrays of one case, made on demand and remembered by name, so that a shrinker can see and
     replace them.
+
+    fits  of each array that may hold other values: what brings those into its domain
     """
 
     def __init__(self, case: Case) -> None:
         self.case = case
         self.arrays: dict[str, np.ndarray] = {}
+        self.fits: dict[str, Fit] = {}
 
     def values(self, name: str, shape: tuple[int, ...], recipe: str | None = None) -> np.ndarray:
         """Array ``name`` in the case's dtype, by its recipe or as given explicitly."""
-        return self._keep(name, lambda: self._fill(name, shape, recipe))
+        return self.put(name, lambda: self._fill(name, shape, recipe), as_it_is)
 
     def _fill(self, name: str, shape: tuple[int, ...], recipe: str | None) -> np.ndarray:
         chosen = recipe or self.case.recipes.get(name, "normal")
@@ -134,12 +146,16 @@ class Materials:
         kind = NUMPY_DTYPES[self.case.dtype]
         return array.astype(kind) if np.issubdtype(array.dtype, np.floating) else array
 
-    def put(self, name: str, make: Any) -> np.ndarray:
-        """Array ``name`` made by ``make()``, or the explicit one."""
-        return self._keep(name, make)
+    def put(self, name: str, make: Callable[[], np.ndarray], fit: Fit | None = None) -> np.ndarray:
+        """Array ``name`` made by ``make()``, or the explicit one.
 
-    def _keep(self, name: str, make: Any) -> np.ndarray:
+        fit  where other values make sense too; None: as made only, for what follows from other
+             arrays or is what the property is about. Truth values say what takes part: more of them
+             may always be true.
+        """
         if name not in self.arrays:
             given = self.case.arrays.get(name)
-            self.arrays[name] = make() if given is None else given
+            self.arrays[name] = array = make() if given is None else given
+            if fit is not None or array.dtype == bool:
+                self.fits[name] = fit or as_it_is
         return self.arrays[name]

@@ -49,6 +49,7 @@ def _quiet(run: Search) -> Cell:
         reason,
         grade,
         run.rejudged,
+        cut=run.cut,
     )
 
 
@@ -113,7 +114,8 @@ def _simplified(run: Search, trial: Trial, *, stateful: bool) -> Trial:
             return True
         return False
 
-    simplify_values(trial.case, trial.made.arrays, fails, run.profile.shrink_seconds / 2)
+    made, seconds = trial.made, run.profile.shrink_seconds / 2
+    simplify_values(trial.case, made.arrays, made.fits, fails, seconds)
     if stateful or last is trial:
         return last
     fresh = run.bench.attempt_fresh(last.case)

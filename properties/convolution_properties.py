@@ -62,6 +62,11 @@ def _bounds(ctx: Context, case: Case, inputs: Inputs) -> np.ndarray:
     return reference.bounds(ctx, inputs, case.attributes)[_output(ctx)]
 
 
+def _by_norms(ctx: Context) -> bool:
+    """Whether convolution promises no more than a bound by norms."""
+    return ctx.op.name == "convolution" and ctx.contract.accuracy == "normwise"
+
+
 def _fitting(n: int, k: int, s: int, p: int, d: int) -> int:
     """How many windows fit, by counting: i is one when its last tap lies within the padded axis."""
     return sum(s * i + d * (k - 1) < n + 2 * p for i in range(n + 2 * p))
@@ -124,8 +129,9 @@ def same_padding(case: Case, ctx: Context, made: Materials) -> Experiment:
     for c in range(weight.shape[0]):
         weight[(c, c, *(k // 2 for k in kernel))] = 1
     want = reference.widen(x, case.dtype)
-    call = _call(case, {"x": x, "weight": weight})
-    return Experiment((call,), (Close(Subject(0, "out"), want, np.zeros(want.shape)),))
+    inputs = {"x": x, "weight": weight}
+    bound = _bounds(ctx, case, inputs) if _by_norms(ctx) else np.zeros(want.shape)
+    return Experiment((_call(case, inputs),), (Close(Subject(0, "out"), want, bound),))
 
 
 def _draw_unread(draw: Draw, ctx: Context) -> Case:
@@ -305,7 +311,8 @@ def exact(case: Case, ctx: Context, made: Materials) -> Experiment:
     holds, in any order: the result is exact, or rounded once to the format that it is stored in.
 
     Partial sums stay below sum |x| |w| + |bias|. Where that exceeds what the narrowest format of
-    the contract holds exactly, 2^p, the usual bound applies.
+    the contract holds exactly, 2^p, the usual bound applies; so it does where operands are
+    transformed by numbers that are no integers.
     """
     inputs = RECIPES[case.op].inputs(case, made)
     out = _output(ctx)
@@ -314,24 +321,38 @@ def exact(case: Case, ctx: Context, made: Materials) -> Experiment:
     reach = reference.values(ctx, sizes, case.attributes)[out]
     formats = (ctx.arithmetic.accumulate, ctx.arithmetic.intermediate, ctx.arithmetic.storage)
     held = 2.0 ** min(FORMATS[name].precision for name in formats)
-    bound = np.where(reach <= held, 0.0, _bounds(ctx, case, inputs))
+    usual = _bounds(ctx, case, inputs)
+    bound = usual if _by_norms(ctx) else np.where(reach <= held, 0.0, usual)
     return Experiment((_call(case, inputs),), (Close(Subject(0, out), want, bound),))
+
+
+def _as_declared(prop: Property) -> Property:
+    """The property, whose experiments say where bounds of convolution are normwise."""
+
+    def build(case: Case, ctx: Context, made: Materials) -> Experiment:
+        experiment = prop.build(case, ctx, made)
+        weaker = "contract declares accuracy=normwise" if _by_norms(ctx) else ""
+        return replace(experiment, weaker=weaker or experiment.weaker)
+
+    return replace(prop, build=build)
 
 
 _PRODUCTS = ("convolution", "patch_embedding")
 _STRIDES: Condition = needs_keyword("stride")
 
 CONVOLUTION_PROPERTIES: tuple[Property, ...] = (
-    *refinement("convolution", *ALL),
-    Property("convolution.refines@integers", _PRODUCTS, _draw_integers, exact),
+    *map(_as_declared, refinement("convolution", *ALL)),
+    _as_declared(Property("convolution.refines@integers", _PRODUCTS, _draw_integers, exact)),
     Property("convolution.extent", ALL, _draw_extent, extent, weight=0.5),
-    Property(
-        "convolution.same_padding",
-        ("convolution",),
-        _draw_same,
-        same_padding,
-        needs_keyword("padding"),
-        weight=0.5,
+    _as_declared(
+        Property(
+            "convolution.same_padding",
+            ("convolution",),
+            _draw_same,
+            same_padding,
+            needs_keyword("padding"),
+            weight=0.5,
+        )
     ),
     Property("convolution.remainder_dropped", ALL, _draw_unread, remainder_dropped, _STRIDES),
     Property("convolution.patch_order", ("patch_embedding",), _draw_patch, patch_order),
@@ -343,6 +364,12 @@ CONVOLUTION_PROPERTIES: tuple[Property, ...] = (
         needs_keyword("class_token"),
         weight=0.5,
     ),
-    Property("convolution.translation_equivariant", SLIDING, _draw_moved, translation_equivariant),
-    Property("convolution.layout", ("convolution",), _draw_channels, layout, weight=0.5),
+    _as_declared(
+        Property(
+            "convolution.translation_equivariant", SLIDING, _draw_moved, translation_equivariant
+        )
+    ),
+    _as_declared(
+        Property("convolution.layout", ("convolution",), _draw_channels, layout, weight=0.5)
+    ),
 )

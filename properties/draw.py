@@ -21,22 +21,31 @@ class Draw(Protocol):
 
 
 SMALL = (1, 2, 3, 4, 5, 6, 7, 8)
-EDGES = (15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129)
+EDGES = (15, 16, 17, 31, 33)
+LONG = (63, 64, 65, 127, 128, 129, 257)
 WIDTHS = (1, 2, 3, 4, 8, 16, 17, 32, 64)
 LARGEST = 520
 
 
 @lru_cache(maxsize=64)
 def sizes(blocks: tuple[int, ...], largest: int) -> st.SearchStrategy[int]:
-    """Lengths up to ``largest``: small ones, powers of two and their neighbours, and k b - 1, k b,
-    k b + 1 of each tile size b.
+    """Lengths up to ``largest``: small ones, powers of two and their neighbours, each tile size b,
+    and k b - 1 and k b + 1. What is small, about a tile, or long is a choice of its own.
     """
-    around = {k * b + d for b in blocks for k in (1, 2, 3) for d in (-1, 0, 1)}
-    hard = sorted({n for n in (*EDGES, *around) if 1 <= n <= largest})
-    small = [n for n in SMALL if n <= largest]
-    # Listed twice: half of the draws stay small and cheap.
-    weight = max(1, len(hard) // max(len(small), 1))
-    return st.sampled_from(small * weight + hard)
+    around = {*blocks, *(k * b + d for b in blocks for k in (1, 2, 3) for d in (-1, 1))}
+    hard = sorted({n for n in (*EDGES, *LONG, *around) if SMALL[-1] < n <= largest})
+    small = tuple(n for n in SMALL if n <= largest)
+    edges = _mostly(tuple(n for n in hard if n < LONG[0]), small)
+    long = _mostly(tuple(n for n in hard if n >= LONG[0]), small)
+    # Half of the draws stay small and cheap.
+    return choice(small, edges, long).flatmap(lambda kind: choice(*kind))
+
+
+def _mostly(these: tuple[int, ...], small: tuple[int, ...]) -> tuple[int, ...]:
+    """``small`` and about three times as many of ``these``: where shrinking gets from a large one
+    to any small one by one choice.
+    """
+    return small + these * max(1, round(3 * len(small) / max(1, len(these))))
 
 
 # typed: else 0 and False, which are equal, would share one entry.
@@ -71,16 +80,11 @@ ORDINARY = ("normal", *_STRESSING, *("normal",) * len(_STRESSING))
 bounds are tight.
 """
 
-MASK_RECIPES = (
-    "prefix",
-    "random",
-    "single",
-    "leading_empty",
-    "first_or_last",
-    "band",
-    "blocks",
-    "all",
-)
+BIASES = ("normal", "zeros", "penalties")
+"""Recipes of what an additive mask adds where it does not block."""
+
+_MASKS = ("prefix", "random", "single", "leading_empty", "first_or_last", "band", "blocks", "all")
+MASK_RECIPES = (*_MASKS, *("mixed",) * (len(_MASKS) - 2))
 
 
 def draw_recipes(draw: Draw, recipes: tuple[str, ...], names: tuple[str, ...]) -> dict[str, str]:

@@ -14,6 +14,7 @@ STAND_INS: tuple[str, ...] = (
     "assay.impl",
     "assay.impl.contract",
     "assay.impl.protocol",
+    "assay.impl.jax_backend",
     "assay.impl.numpy_backend",
     "assay.impl.torch_backend",
 )

@@ -5,21 +5,23 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import time
 import traceback
 import warnings
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from multiprocessing import forkserver
 from pathlib import Path
 from types import TracebackType
 
+from assay.impl.adversarial_session import Adversary
 from assay.impl.loading import Target
 from assay.impl.session import Session, open_session
+from assay.properties.budget import Budget
 from assay.properties.cell import run_cell
 from assay.properties.context import context_of
 from assay.properties.profiles import Profile
@@ -28,7 +30,7 @@ from assay.properties.results import Cell, CellKey
 from assay.properties.trial import Bench
 from assay.spec.ops import op
 
-OPEN_SESSIONS = 8
+OPEN_SESSIONS = 2
 """Sessions that one pool process keeps open: enough to alternate between backends without starting
 workers anew.
 """
@@ -44,10 +46,16 @@ class Job:
     seed: int
     isolate: bool
     database: str | None
+    adversary: Adversary | None = None
 
     def open(self) -> Session:
         """A session of the backend in which nothing has been called yet."""
-        return open_session(self.target, isolate=self.isolate, timeout=self.profile.timeout)
+        return open_session(
+            self.target,
+            isolate=self.isolate,
+            timeout=self.profile.timeout,
+            adversary=self.adversary,
+        )
 
 
 class _Sessions:
@@ -65,11 +73,20 @@ class _Sessions:
             self._open.popitem(last=False)[1].close()
         return session
 
+    def close(self) -> None:
+        while self._open:
+            self._open.popitem()[1].close()
+
 
 _SESSIONS = _Sessions()
 
 
-def _start() -> None:
+def close_sessions() -> None:
+    """End what ``run_job`` keeps open in this process for the next cell."""
+    _SESSIONS.close()
+
+
+def start_process() -> None:
     """A pool process leaves Ctrl-C to its parent, and hosts' warnings to nobody: verdicts say what
     matters.
     """
@@ -98,11 +115,19 @@ def run_job(job: Job) -> Cell:
         session = _SESSIONS.get(job)
         bench = _bench(job.key, session, job.open)
         path = None if job.database is None else Path(job.database)
-        return run_cell(bench, job.profile, job.key, job.target.text, job.seed, path)
+        cell = run_cell(bench, job.profile, job.key, job.target.text, job.seed, path)
+        return cell if job.adversary is None else _adversarial(cell)
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"internal error: {error!r} at {Path(where.filename).name}:{where.lineno}"
         return Cell(job.key, find(job.key.property).claim, "inconclusive", reason=reason)
+
+
+def _adversarial(cell: Cell) -> Cell:
+    """The cell, whose finding is to be replayed in the same mode."""
+    if cell.finding is None:
+        return cell
+    return replace(cell, finding=replace(cell.finding, adversarial=True))
 
 
 def _bench(key: CellKey, session: Session, fresh: Callable[[], Session] | None) -> Bench:
@@ -110,21 +135,44 @@ def _bench(key: CellKey, session: Session, fresh: Callable[[], Session] | None) 
     return Bench(find(key.property), ctx, session, fresh)
 
 
+def new_pool(jobs: int, start: Callable[[], None] = start_process) -> ProcessPoolExecutor:
+    """``jobs`` processes in which cells can run; ``start`` is called first in each."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["assay.properties.executor"])
+    with _one_blas_thread():
+        forkserver.ensure_running()
+    return ProcessPoolExecutor(jobs, mp_context=context, initializer=start)
+
+
+class _Queue:
+    """Jobs in blocks, each of one backend. A process takes a block for its own, so that a backend
+    is loaded once for all of it, and helps with the longest when none is left.
+    """
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._blocks = [deque(block) for _, block in groupby(jobs, key=lambda job: job.target)]
+        self._own: dict[int, deque[Job]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._blocks))
+
+    def take(self, process: int) -> Job:
+        """The next job for process number ``process``. IndexError: none is left."""
+        if not self._own.get(process):
+            self._blocks = [block for block in self._blocks if block]
+            free = [b for b in self._blocks if not any(b is own for own in self._own.values())]
+            self._own[process] = free[0] if free else max(self._blocks, key=len, default=deque())
+        return self._own[process].popleft()
+
+
 class PoolExecutor:
-    """Cells on ``jobs`` processes at a time. A process that dies takes its cell with it as crashed,
-    and nothing else.
+    """Cells on ``jobs`` processes. One that dies takes its cell with it as crashed, and nothing
+    else.
     """
 
     def __init__(self, jobs: int) -> None:
-        self._jobs = jobs
-        self._pool = self._new_pool()
-
-    def _new_pool(self) -> ProcessPoolExecutor:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["assay.properties.executor"])
-        with _one_blas_thread():
-            forkserver.ensure_running()
-        return ProcessPoolExecutor(self._jobs, mp_context=context, initializer=_start)
+        # Pools of one: a pool of many would not let choose which of them runs a job.
+        self._pools = [new_pool(1) for _ in range(jobs)]
 
     def __enter__(self) -> PoolExecutor:
         return self
@@ -137,48 +185,42 @@ class PoolExecutor:
     ) -> None:
         if error is not None:
             self.kill()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for pool in self._pools:
+            pool.shutdown(wait=True, cancel_futures=True)
 
     def kill(self) -> None:
-        """End the pool at once."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """End all processes at once."""
+        for pool in self._pools:
+            pool.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             child.kill()
 
-    def run(self, jobs: Sequence[Job], stop: float | None) -> Iterator[Cell]:
-        """Cells as they end. None is started after ``stop`` (a monotonic time)."""
-        waiting = list(reversed(jobs))
-        running: dict[Future[Cell], Job] = {}
-        while waiting or running:
-            late = stop is not None and time.monotonic() >= stop
-            while waiting and len(running) < self._jobs and not late:
-                job = waiting.pop()
-                running[self._pool.submit(run_job, job)] = job
+    def run(self, jobs: Sequence[Job], budget: Budget) -> Iterator[Cell]:
+        """Cells as they end, each within its share. None is started once the budget is spent."""
+        queue = _Queue(jobs)
+        running: dict[Future[Cell], tuple[int, Job]] = {}
+        idle = list(range(len(self._pools)))
+        while queue or running:
+            while idle and queue and not budget.spent:
+                process, waiting = idle.pop(0), len(queue)
+                job = queue.take(process)
+                job = replace(job, profile=budget.share(job.profile, waiting))
+                running[self._pools[process].submit(run_job, job)] = process, job
             if not running:
                 return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                job = running.pop(future)
-                try:
-                    yield future.result()
-                except BrokenProcessPool:
-                    yield from self._after_crash([job, *running.values()])
-                    running.clear()
-                    break
+                process, job = running.pop(future)
+                idle.append(process)
+                yield self._result(future, process, job)
 
-    def _after_crash(self, jobs: Sequence[Job]) -> Iterator[Cell]:
-        """A process died, and the pool with it: run what was under way alone, to see which cell it
-        was.
-        """
-        for job in jobs:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = self._new_pool()
-            try:
-                yield self._pool.submit(run_job, job).result()
-            except BrokenProcessPool:
-                reason = "the process died while this cell ran in it without isolation"
-                yield Cell(job.key, find(job.key.property).claim, "crashed", reason=reason)
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        self._pool = self._new_pool()
+    def _result(self, future: Future[Cell], process: int, job: Job) -> Cell:
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            self._pools[process].shutdown(wait=False, cancel_futures=True)
+            self._pools[process] = new_pool(1)
+            reason = "the process died while this cell ran in it without isolation"
+            return Cell(job.key, find(job.key.property).claim, "crashed", reason=reason)
 
 
 class LocalExecutor:
@@ -188,11 +230,12 @@ class LocalExecutor:
         self._session, self._fresh = session, fresh
 
     def run(
-        self, keys: Sequence[CellKey], profile: Profile, seed: int, stop: float | None
+        self, keys: Sequence[CellKey], profile: Profile, seed: int, budget: Budget
     ) -> Iterator[Cell]:
-        """Cells in turn. None is started after ``stop``."""
-        for key in keys:
-            if stop is not None and time.monotonic() >= stop:
+        """Cells in turn, each within its share. None is started once the budget is spent."""
+        for index, key in enumerate(keys):
+            if budget.spent:
                 return
             bench = _bench(key, self._session, self._fresh)
-            yield run_cell(bench, profile, key, key.backend, seed, None)
+            share = budget.share(profile, len(keys) - index)
+            yield run_cell(bench, share, key, key.backend, seed, None)

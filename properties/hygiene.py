@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,8 @@ def _second(case: Case, ctx: Context, made: Materials) -> Inputs:
     inputs = row(ctx).make(case, made)
     fresh = row(ctx).make(case if case.mask is None else replace(case, mask=None), other)
     for name in ctx.op.required:
-        inputs = {**inputs, name: made.put(f"{name}_second", lambda n=name: fresh[n])}
+        second = made.put(f"{name}_second", partial(fresh.__getitem__, name), other.fits.get(name))
+        inputs = {**inputs, name: second}
     return inputs
 
 

@@ -6,20 +6,21 @@ A ``known.toml`` holds one table for each fault::
     [[known]]
     backend = "torch.sdpa.flash"          # globs; the cell must match all of them
     claim = "attention.scale"
-    dtype = "*"                           # optional, like mode and hint
+    op = "*"                              # optional, like dtype, mode and hint
     reason = "causal with scale <= 0 is NaN on the CPU flash path"
     versions = { torch = "2.13.*" }       # optional: only there is it expected
     link = "https://..."                  # optional, like reproducer
     rare = true                           # optional: not found in every run
 
-An entry is strict: when its cells ran and none failed, it is stale and must be taken out. A rare
-one is not: that chance did not draw it says nothing.
+An entry is strict: when its cells drew all their examples and none failed, it is stale and must be
+taken out. A cell that ran out of time says nothing of it. Neither does a rare one: chance need not
+draw it.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -34,7 +35,8 @@ class KnownError(ValueError):
 
 @dataclass(frozen=True)
 class Entry:
-    """One expected fault. ``backend``, ``claim``, ``dtype``, ``mode`` and ``hint`` are globs.
+    """One expected fault. ``backend``, ``claim``, ``op``, ``dtype``, ``mode`` and ``hint`` are
+    globs.
 
     ``claim`` is matched against the claim's id and the property's; ``versions`` maps a package to a
     glob.
@@ -43,6 +45,7 @@ class Entry:
     backend: str
     claim: str
     reason: str
+    op: str = "*"
     dtype: str = "*"
     mode: str = "*"
     hint: str = "*"
@@ -57,6 +60,7 @@ class Entry:
         return (
             fnmatchcase(cell.key.backend, self.backend)
             and any(fnmatchcase(name, self.claim) for name in claims)
+            and fnmatchcase(cell.key.op, self.op)
             and fnmatchcase(cell.key.dtype, self.dtype)
             and fnmatchcase(cell.key.mode, self.mode)
         )
@@ -69,7 +73,8 @@ class Entry:
         )
 
     def __str__(self) -> str:
-        return f"{self.backend} {self.claim} ({self.reason})"
+        op = "" if self.op == "*" else f" of {self.op}"
+        return f"{self.backend} {self.claim}{op} ({self.reason})"
 
 
 _REQUIRED = ("backend", "claim", "reason")
@@ -125,12 +130,18 @@ def mark(known: Known, cell: Cell, versions: Mapping[str, str]) -> Cell:
 
 
 def _stale(entry: Entry, result: Result) -> bool:
-    """Whether the fault is gone: its cells ran to an end here, and none failed."""
-    verdicts = {cell.verdict for cell in result.cells if entry.covers(cell)}
-    undecided = verdicts & (BAD | {"inconclusive"})
-    return (
-        not entry.rare and entry.applies(result.versions) and "held" in verdicts and not undecided
-    )
+    """Whether the fault is gone: its cells drew all their examples here, and none failed."""
+    if entry.rare or not entry.applies(result.versions):
+        return False
+    return gone([(cell.verdict, cell.cut) for cell in result.cells if entry.covers(cell)])
+
+
+def gone(cells: Iterable[tuple[str, bool]]) -> bool:
+    """Whether a fault is gone, by verdict and ``cut`` of each cell that it was expected in."""
+    found = set(cells)
+    verdicts = {verdict for verdict, _ in found}
+    undecided = verdicts & (BAD | {"inconclusive"}) or any(cut for _, cut in found)
+    return "held" in verdicts and not undecided
 
 
 def _entry(where: str, table: Mapping[str, Any]) -> Entry:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,9 +63,9 @@ def stable_logits(case: Case, ctx: Context, made: Materials) -> Experiment:
     recipe = RECIPES[case.op]
     name, out = _logits(ctx), _output(ctx)
     shape = recipe.shapes(case)[name]
-    reach = min(case.extra["reach"], 4000.0 if case.dtype == "float16" else np.inf)
+    reach = min(float(case.extra["reach"]), 4000.0 if case.dtype == "float16" else np.inf)
     steps = made.put("steps", lambda: case.rng("steps").integers(-2, 3, shape))
-    far = made.put("far", lambda: (steps * float(reach)).astype(ctx.numpy_dtype))
+    far = made.put("far", lambda: (steps * reach).astype(ctx.numpy_dtype), partial(_grid, reach))
     inputs = {**recipe.inputs(case, made), name: far}
     want = reference.values(ctx, inputs, case.attributes)[out]
     bound = reference.bounds(ctx, inputs, case.attributes)[out]
@@ -72,6 +73,11 @@ def stable_logits(case: Case, ctx: Context, made: Materials) -> Experiment:
     if np.isfinite(bound).all():
         expected = (*expected, Finite(Subject(0, out)))
     return Experiment((recipe.call(case, inputs),), expected)
+
+
+def _grid(reach: float, array: np.ndarray) -> np.ndarray:
+    """The nearest small multiples of ``reach``."""
+    return np.clip(np.round(array.astype(np.float64) / reach), -2, 2) * reach
 
 
 def _draw_shift(draw: Draw, ctx: Context) -> Case:

@@ -12,6 +12,14 @@ Shape = tuple[int, ...]
 Recipe = Callable[[np.random.Generator, Shape], Mask]
 
 
+def _places(rng: np.random.Generator, positions: int, shape: Shape) -> np.ndarray:
+    """Positions in 0 .. positions - 1: any, or one of the last two or the first, where loops over
+    tiles end and begin.
+    """
+    ends = rng.choice([positions - 1, max(positions - 2, 0), 0], shape)
+    return np.where(rng.random(shape) < 0.5, ends, rng.integers(positions, size=shape))
+
+
 def _random(rng: np.random.Generator, shape: Shape) -> Mask:
     return rng.random(shape) < rng.choice([0.1, 0.5, 0.9])
 
@@ -24,7 +32,7 @@ def _prefix(rng: np.random.Generator, shape: Shape) -> Mask:
     """Key padding: the same number of leading keys for all queries of a sequence."""
     mask = np.zeros(shape, dtype=bool)
     if mask.size:
-        lengths = rng.integers(1, shape[-1] + 1, size=(*shape[:-2], 1, 1))
+        lengths = 1 + _places(rng, shape[-1], (*shape[:-2], 1, 1))
         mask[...] = np.arange(shape[-1]) < lengths
     return mask
 
@@ -38,7 +46,7 @@ def _single(rng: np.random.Generator, shape: Shape) -> Mask:
     """One visible key a row."""
     mask = np.zeros(shape, dtype=bool)
     if mask.size:
-        np.put_along_axis(mask, rng.integers(shape[-1], size=(*shape[:-1], 1)), True, axis=-1)
+        np.put_along_axis(mask, _places(rng, shape[-1], (*shape[:-1], 1)), True, axis=-1)
     return mask
 
 
@@ -62,7 +70,7 @@ def _blocks(rng: np.random.Generator, shape: Shape) -> Mask:
     return np.broadcast_to(i == j, shape).copy()
 
 
-RECIPES: dict[str, Recipe] = {
+_PLAIN: dict[str, Recipe] = {
     "random": _random,
     "prefix": _prefix,
     "leading_empty": _leading_empty,
@@ -72,6 +80,21 @@ RECIPES: dict[str, Recipe] = {
     "blocks": _blocks,
     "all": _all,
 }
+
+
+def _mixed(rng: np.random.Generator, shape: Shape) -> Mask:
+    """Each sequence and head by a recipe of its own, half of them with the last key turned: it may
+    stand alone in its tile.
+    """
+    mask = np.zeros(shape, dtype=bool)
+    recipes = list(_PLAIN.values())
+    for place in np.ndindex(shape[:-2]):
+        mask[place] = recipes[rng.integers(len(recipes))](rng, shape[-2:])
+    mask[..., -1:] ^= rng.random((*shape[:-2], 1, 1)) < 0.5
+    return mask
+
+
+RECIPES: dict[str, Recipe] = {**_PLAIN, "mixed": _mixed}
 
 
 def see_something(mask: Mask, rng: np.random.Generator, also: Mask | bool = True) -> Mask:

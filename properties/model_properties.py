@@ -20,8 +20,20 @@ from assay.properties.refinement import batch_invariance, drawn
 from assay.spec.models.flat import stored_in
 from assay.spec.models.layout import product
 
-MODELS = ("mlp", "resnet", "gpt", "rnn_lm", "lstm_lm")
-SEQUENCES = ("gpt", "rnn_lm", "lstm_lm")
+MODELS = (
+    "mlp",
+    "resnet",
+    "vit",
+    "gpt",
+    "char_gpt",
+    "rnn_lm",
+    "lstm_lm",
+    "mamba_lm",
+    "lstm_regression",
+    "fno",
+)
+SEQUENCES = ("gpt", "char_gpt", "rnn_lm", "lstm_lm", "mamba_lm", "lstm_regression")
+TRANSFORMERS = ("gpt", "char_gpt")
 OUT = Subject(0, "out")
 
 
@@ -34,6 +46,13 @@ def in_float64(ctx: Context) -> Exclusion | None:
 
 def _several_modes(ctx: Context) -> Exclusion | None:
     return None if len(ctx.contract.modes) > 1 else Exclusion("the backend has one mode")
+
+
+def once(ctx: Context) -> Exclusion | None:
+    """Excluded in all modes but the first: it asks about none, or about all of them at once."""
+    if ctx.mode == ctx.contract.modes[0]:
+        return None
+    return Exclusion("asked in the first mode", planned=False)
 
 
 def layout(case: Case, ctx: Context, made: Materials) -> Experiment:
@@ -71,9 +90,54 @@ def count(case: Case, ctx: Context, made: Materials) -> Experiment:
 INVALID: dict[str, dict[str, Any]] = {
     "mlp": {"inputs": 0, "hidden": [2, 0], "outputs": -1, "activation": "swish"},
     "resnet": {"channels": 0, "hidden": 0, "classes": 0, "radius": [-1, -1]},
+    "vit": {
+        "channels": 0,
+        "width": 0,
+        "kernel": [6, 1],
+        "stride": [1],
+        "padding": [-1, 0],
+        "heads": 0,
+        "head_width": -1,
+        "feed_forward": 0,
+        "layers": -1,
+        "dropout": 1.5,
+        "activation": "swish",
+        "pooling": "max",
+        "classes": 0,
+    },
     "gpt": {"heads": 3, "vocabulary": 0, "context": 0, "layers": 0, "dropout": 1.0},
+    "char_gpt": {
+        "heads": 3,
+        "context": 0,
+        "feed_forward": 0,
+        "layers": -1,
+        "vocabulary": 0,
+        "dropout": 1.5,
+        "attention_dropout": -0.5,
+        "activation": "swish",
+        "tied": 2,
+    },
     "rnn_lm": {"vocabulary": 0, "hidden": 0, "layers": 0, "context": 0},
     "lstm_lm": {"vocabulary": 0, "hidden": -1, "layers": 0, "context": 0},
+    "mamba_lm": {
+        "vocabulary": 0,
+        "hidden": 0,
+        "layers": 0,
+        "expansion": 0,
+        "states": -1,
+        "taps": 0,
+        "context": 0,
+    },
+    "lstm_regression": {"inputs": 0, "hidden": 0, "outputs": -1, "layers": 0, "context": 0},
+    "fno": {
+        "spatial": [0, 6],
+        "modes": [2],
+        "width": 0,
+        "layers": -1,
+        "spectrum": "half",
+        "transform": "fast",
+        "activation": "swish",
+    },
 }
 
 
@@ -103,10 +167,10 @@ def _draw_prefix(draw: Draw, ctx: Context) -> Case:
 def prefix(case: Case, ctx: Context, made: Materials) -> Experiment:
     """Other inputs after a place, or none, change nothing up to it."""
     inputs, tokens = RECIPES[case.op].inputs(case, made), case.dims["T"]
-    at, (name,) = 1 + case.extra["at"] % tokens, RECIPES[case.op].batched
-    other, vocabulary = inputs[name].copy(), config_of(case).vocabulary
+    at, (name,) = 1 + case.extra["at"] % max(tokens - 1, 1), RECIPES[case.op].batched
+    other = inputs[name].copy()
     later = other[:, at:] + 1
-    other[:, at:] = later % vocabulary if name == "ids" else later
+    other[:, at:] = later % config_of(case).vocabulary if name == "ids" else later
     calls = tuple(
         RECIPES[case.op].call(case, {**inputs, name: x})
         for x in (inputs[name], other, other[:, :at])
@@ -118,6 +182,15 @@ def prefix(case: Case, ctx: Context, made: Materials) -> Experiment:
         Same(Subject(2, "out"), Subject(0, "out", take=first), 2.0 * bound),
     )
     return Experiment(calls, expected)
+
+
+def _draw_tied(draw: Draw, ctx: Context) -> Case:
+    """A configuration whose head is the token table."""
+    case = drawn(draw, ctx)
+    if ctx.op.name == "gpt":
+        return case
+    text = json.dumps({**json.loads(config_text(case)), "tied": True})
+    return replace(case, attributes={**case.attributes, "config": text})
 
 
 def tied_gradient(case: Case, ctx: Context, made: Materials) -> Experiment:
@@ -149,24 +222,31 @@ _BATCHES = batch_invariance("model", *MODELS)
 
 MODEL_PROPERTIES: tuple[Property, ...] = (
     Property("model.layout", MODELS, drawn, layout, in_float64),
-    Property("model.count", MODELS, _draw_count, count, in_float64, weight=0.2),
-    Property("model.config_rejects", MODELS, _draw_invalid, config_rejects, in_float64, weight=0.2),
+    Property("model.count", MODELS, _draw_count, count, all_of(in_float64, once), weight=0.2),
+    Property(
+        "model.config_rejects",
+        MODELS,
+        _draw_invalid,
+        config_rejects,
+        all_of(in_float64, once),
+        weight=0.2,
+    ),
     replace(_BATCHES, excluded=in_float64),
     Property("model.prefix", SEQUENCES, _draw_prefix, prefix, in_float64, weight=0.5),
     Property(
         "model.tied_gradient",
-        ("gpt",),
-        drawn,
+        TRANSFORMERS,
+        _draw_tied,
         tied_gradient,
         all_of(in_float64, needs_gradients),
         weight=0.5,
     ),
     Property(
         "model.sdpa_equals_manual",
-        ("gpt",),
+        TRANSFORMERS,
         drawn,
         modes_agree,
-        all_of(in_float64, _several_modes),
+        all_of(in_float64, _several_modes, once),
         weight=0.5,
     ),
 )

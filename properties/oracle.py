@@ -53,8 +53,7 @@ def disagreement(
         balls = ctx.op.forward({n: _balls(n, a, ctx) for n, a in inputs.items()}, attributes)
         for name, exact in balls.items():
             for index in np.ndindex(exact.shape):
-                value: Any = exact[index]
-                ball, got = flint.arb(value), want[name][index]
+                ball, got = _ball(exact[index]), want[name][index]
                 slack = SHARE * float(bound[name][index]) + SMALLEST
                 if np.isfinite(slack) and not abs(_exact(got) - ball) <= flint.arb(slack):
                     place = ",".join(map(str, index))
@@ -71,6 +70,13 @@ def _balls(name: str, array: np.ndarray, ctx: Context) -> np.ndarray:
     if name not in ctx.op.differentiable:
         return array if array.dtype.kind in "biu" else array.astype(np.float64)
     return np.asarray(np.frompyfunc(flint.arb, 1, 1)(array.astype(np.float64)), dtype=object)
+
+
+def _ball(value: Any) -> Any:
+    """A result as a ball: where nothing is summed it is a number of numpy's."""
+    import flint
+
+    return value if isinstance(value, flint.arb) else flint.arb(float(value))
 
 
 def _exact(value: Any) -> Any:

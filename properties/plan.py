@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from assay.impl.contract import DTYPES
 from assay.impl.session import Description
 from assay.properties.context import context_of
-from assay.properties.profiles import PROFILES, Profile
+from assay.properties.profiles import PROFILES, Breadth, Profile
 from assay.properties.properties import PROPERTIES
 from assay.properties.property import Property
 from assay.properties.results import CellKey
@@ -36,8 +37,14 @@ class Selection:
         _check("dtypes", self.dtypes, DTYPES)
 
 
+FIRST_BLOCK = 8
+"""Cells of each backend, the most telling ones, that run before the rest of any."""
+
 SAMPLED_OPS = 2
 """Ops of one backend of which a profile that samples asks each part of hygiene."""
+
+SCANT = 0.25
+"""Seconds of a process that a cell should have, for more than its first examples."""
 
 
 def profile_named(name: str) -> Profile:
@@ -69,35 +76,91 @@ def _selected(value: str, patterns: Sequence[str] | None) -> bool:
 
 
 def cells(description: Description, selection: Selection, profile: Profile) -> list[CellKey]:
-    """The cells of one backend, the most telling first: values, then hygiene, then the rest; the
-    first dtype before the others.
+    """The cells of one backend, the most telling first: the first dtype before the others; values,
+    then hygiene, then the rest; ops in turn.
     """
     contract = description.contract
-    keys = []
+    breadth = _breadth(description, profile)
+    keys: list[tuple[tuple[bool, int], CellKey]] = []
     ops = [o for o in OPS if o.name in description.operations and _selected(o.name, selection.ops)]
     for index, op in enumerate(ops):
         chosen = [p for p in _ORDER if op.name in p.ops and _wanted(p, selection)]
-        if not profile.thorough and selection.claims is None:
-            chosen = [p for p in chosen if _sampled(p, index, len(ops))]
         dtypes = [d for d in contract.dtypes if _selected(d, selection.dtypes)]
         for rank, dtype in enumerate(dtypes):
             for prop in chosen:
-                if rank and not (profile.thorough or prop.every_dtype):
+                turn = selection.claims is not None or _in_turn(prop, index, len(ops))
+                if not _asked(prop, rank, breadth, turn=turn):
                     continue
-                sampled = not profile.thorough and (rank > 0 or prop.id.startswith("hygiene."))
+                sampled = _one_mode(prop, rank, breadth)
                 modes = _modes(prop, op, description, dtype, sampled=sampled)
-                keys += [CellKey(contract.name, prop.id, dtype, mode, op.name) for mode in modes]
-    return keys
+                telling = (rank > 0, _rank(prop))
+                keys += [
+                    (telling, CellKey(contract.name, prop.id, dtype, mode, op.name))
+                    for mode in modes
+                ]
+    return [key for _, key in sorted(keys, key=lambda entry: entry[0])]
 
 
-def _sampled(prop: Property, index: int, ops: int) -> bool:
-    """Whether a profile that samples asks this of op number ``index`` of ``ops``: all but hygiene,
-    each part of which is asked of two ops, the parts in turn.
+def in_whole_breadth(
+    descriptions: Sequence[Description], profile: Profile
+) -> tuple[Profile, float] | None:
+    """``profile`` with all cells of these backends, and the seconds of one process that they should
+    have; None where the profile does not leave that to the time.
     """
-    if not prop.id.startswith("hygiene."):
-        return True
+    if profile.breadth != "some":
+        return None
+    whole = replace(profile, breadth="all")
+    return whole, SCANT * sum(len(cells(d, Selection(), whole)) for d in descriptions)
+
+
+def allotted(key: CellKey, description: Description, profile: Profile) -> Profile:
+    """What a cell may spend: half the examples for dtypes after the first, where a profile only
+    samples those.
+    """
+    if profile.thorough or key.dtype == description.contract.dtypes[0]:
+        return profile
+    return replace(profile, examples=profile.examples // 2)
+
+
+def seed_of(campaign: int, key: CellKey) -> int:
+    """The seed of one cell: it does not depend on which other cells run."""
+    own = hashlib.sha256(f"{campaign} {key}".encode()).digest()
+    return int.from_bytes(own[:8], "big")
+
+
+def _breadth(description: Description, profile: Profile) -> Breadth:
+    """The profile's, but the least where each shape has to be compiled and time is short."""
+    compiles = description.contract.compile_seconds > 0
+    return "few" if profile.breadth == "some" and compiles else profile.breadth
+
+
+def _in_turn(prop: Property, index: int, ops: int) -> bool:
+    """Whether op number ``index`` of ``ops`` is one of the two that are asked this part of hygiene,
+    the parts in turn.
+    """
     stride = -(-ops // SAMPLED_OPS)
     return (index + _ORDER.index(prop)) % stride == 0
+
+
+def _asked(prop: Property, rank: int, breadth: Breadth, *, turn: bool) -> bool:
+    """Whether an op has a cell of this property in dtype number ``rank``."""
+    here = rank == 0 or prop.every_dtype
+    if breadth == "all" or not _is_hygiene(prop):
+        return here or breadth != "few"
+    return here and turn if breadth == "few" else here or turn
+
+
+def _one_mode(prop: Property, rank: int, breadth: Breadth) -> bool:
+    """Whether one mode is enough in dtype number ``rank``."""
+    if breadth == "all":
+        return False
+    if _is_hygiene(prop):
+        return True
+    return rank > 0 and (breadth == "few" or not prop.every_dtype)
+
+
+def _is_hygiene(prop: Property) -> bool:
+    return prop.id.startswith("hygiene.")
 
 
 def _modes(
@@ -113,7 +176,7 @@ def _modes(
 
 
 def _rank(prop: Property) -> int:
-    return 0 if prop.rejudged or prop.every_dtype else 1 if prop.id.startswith("hygiene.") else 2
+    return 0 if prop.rejudged or prop.every_dtype else 1 if _is_hygiene(prop) else 2
 
 
 _ORDER = sorted(PROPERTIES, key=_rank)
@@ -124,6 +187,9 @@ def _wanted(prop: Property, selection: Selection) -> bool:
 
 
 def interleave(plans: Sequence[Sequence[CellKey]]) -> list[CellKey]:
-    """One cell of each backend in turn, so that every backend has a verdict early."""
-    longest = max((len(plan) for plan in plans), default=0)
-    return [plan[i] for i in range(longest) for plan in plans if i < len(plan)]
+    """The first block of each backend and then the rest, so that every backend has verdicts early.
+
+    To come back to a backend is to load it again, which can take seconds.
+    """
+    first = [key for plan in plans for key in plan[:FIRST_BLOCK]]
+    return first + [key for plan in plans for key in plan[FIRST_BLOCK:]]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Literal
+
+Breadth = Literal["few", "some", "all"]
 
 
 @dataclass(frozen=True)
@@ -10,16 +14,18 @@ class Profile:
     """The budget of a campaign.
 
     examples        for a property of weight 1, in each cell
-    fills           value seeds judged for each drawn structure: drawing costs more than judging,
-                    but another structure finds more than another seed where examples are few
+    fills           value seeds judged for each drawn structure, by the properties of which drawing
+                    costs more than judging; another structure finds more than another seed
     cell_seconds    after which a cell stops drawing (a cell that has found a fault still shrinks
                     it)
-    total_seconds   after which no cell is started; None: no limit
+    total_seconds   for the whole campaign, shared out to its cells; None: no limit
     shrink_seconds  for Hypothesis and the value shrinker together
     timeout         of one call in a worker
-    thorough        run all properties in all dtypes and modes; else dtypes after the first, and
-                    hygiene, are sampled: fewer properties and examples, in one mode, and each part
-                    of hygiene on two ops of a backend
+    breadth         which cells there are: "all" of them; "some": values in every dtype and mode,
+                    the rest crossed with modes in the first dtype only, hygiene in one mode and on
+                    two ops of a backend for each of its parts after the first dtype; "few": values
+                    in one mode after the first dtype and nothing else there, hygiene so everywhere
+    share           seconds that a cell may take of the whole campaign's; set when it starts
     """
 
     name: str
@@ -30,7 +36,13 @@ class Profile:
     total_seconds: float | None
     shrink_seconds: float
     timeout: float
-    thorough: bool
+    breadth: Breadth
+    share: float = math.inf
+
+    @property
+    def thorough(self) -> bool:
+        """Whether it searches and does not only sample."""
+        return self.breadth != "few"
 
 
 PROFILES: dict[str, Profile] = {
@@ -45,7 +57,7 @@ PROFILES: dict[str, Profile] = {
             total_seconds=900.0,
             shrink_seconds=3.0,
             timeout=5.0,
-            thorough=False,
+            breadth="few",
         ),
         Profile(
             name="ci",
@@ -53,10 +65,10 @@ PROFILES: dict[str, Profile] = {
             examples=100,
             fills=3,
             cell_seconds=20.0,
-            total_seconds=1200.0,
+            total_seconds=570.0,
             shrink_seconds=6.0,
             timeout=10.0,
-            thorough=True,
+            breadth="some",
         ),
         Profile(
             name="nightly",
@@ -67,7 +79,7 @@ PROFILES: dict[str, Profile] = {
             total_seconds=None,
             shrink_seconds=20.0,
             timeout=30.0,
-            thorough=True,
+            breadth="all",
         ),
         Profile(
             name="soak",
@@ -78,7 +90,7 @@ PROFILES: dict[str, Profile] = {
             total_seconds=None,
             shrink_seconds=20.0,
             timeout=60.0,
-            thorough=True,
+            breadth="all",
         ),
     )
 }

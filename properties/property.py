@@ -38,6 +38,8 @@ class Property:
     weight     share of the example budget: slow or simple checks need fewer
     every_dtype  also run in the dtypes after the first under the quick profile
     rejudged   the wanted outputs are the spec's own, so that enclosures can test them
+    refilled   each drawn structure is judged with as many value seeds as the profile says: where
+               drawing costs more than judging
     """
 
     id: str
@@ -48,6 +50,7 @@ class Property:
     weight: float = 1.0
     every_dtype: bool = False
     rejudged: bool = False
+    refilled: bool = False
 
     @property
     def claim(self) -> str:

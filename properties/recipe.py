@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,15 @@ from assay.spec.ops import op as catalogue
 Inputs = dict[str, np.ndarray]
 Structure = tuple[dict[str, int], dict[str, Any]]
 Fill = Callable[[Case, np.random.Generator, tuple[int, ...]], np.ndarray]
+Legal = Callable[[Case, np.ndarray], np.ndarray]
 
 GIVEN = "given"
 """The extra draw that names the optional inputs which the case has."""
+
+
+def any_number(case: Case, array: np.ndarray) -> np.ndarray:
+    """Of inputs that may hold any numbers of moderate size."""
+    return array
 
 
 def nothing(case: Case, inputs: Inputs) -> dict[str, Inputs]:
@@ -36,6 +43,7 @@ class Recipe:
     shapes     the shape of every input, also of those that are left out
     special    how inputs are made that are no free numbers: ids, masks, positive steps. Floats are
                rounded to the case's format
+    legal      of special inputs that may hold other values: the legal array nearest to one
     values     value recipes of an input, where not all ordinary ones make sense
     batched    inputs whose first axis is the batch
     empties    sizes that may be 0
@@ -46,6 +54,7 @@ class Recipe:
     structure: Callable[[Draw, Context], Structure]
     shapes: Callable[[Case], Mapping[str, tuple[int, ...]]]
     special: Mapping[str, Fill] = field(default_factory=dict)
+    legal: Mapping[str, Legal] = field(default_factory=dict)
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     batched: tuple[str, ...] = ()
     empties: tuple[str, ...] = ()
@@ -56,6 +65,7 @@ class Recipe:
         out, and so are attributes at their default.
         """
         dims, attributes = self.structure(draw, ctx)
+        dims = {name: max(size, ctx.contract.least_length) for name, size in dims.items()}
         defaults = {a.name: a.default for a in ctx.op.attributes}
         kept = {n: v for n, v in attributes.items() if v != defaults[n] and ctx.takes(n)}
         optional = [i.name for i in ctx.op.inputs if i.optional and ctx.takes(i.name)]
@@ -83,7 +93,9 @@ class Recipe:
         fill = self.special.get(name)
         if fill is None:
             return made.values(name, shape)
-        return made.put(name, lambda: made.rounded(fill(case, case.rng(name), shape)))
+        legal = self.legal.get(name)
+        fit = None if legal is None else partial(legal, case)
+        return made.put(name, lambda: made.rounded(fill(case, case.rng(name), shape)), fit)
 
     def call(
         self, case: Case, inputs: Inputs, cotangents: Mapping[str, np.ndarray] | None = None

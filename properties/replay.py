@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from assay.impl.loading import Target, resolve
 from assay.impl.session import open_session
+from assay.properties.adversarial import adversary
 from assay.properties.case import Case
 from assay.properties.context import context_of
 from assay.properties.finding import describe
@@ -17,18 +18,29 @@ from assay.spec.ops import op
 
 TIMEOUT = PROFILES["quick"].timeout
 
+ATTEMPTS = 12
+"""Times that a case is tried in the adversarial mode, where order and clocks differ each time."""
+
 
 def _target(finding: Finding) -> Target:
     return resolve(finding.target, op=finding.cell.op, device=finding.device or None)
 
 
 def replay(finding: Finding, *, isolate: bool = True) -> Finding | None:
-    """Run a finding's case again: the finding as it shows now, or None when it shows no more."""
+    """Run a finding's case again, in the adversarial mode where it was found there: the finding as
+    it shows now, or None when it shows no more.
+    """
     key = finding.cell
-    with open_session(_target(finding), isolate=isolate, timeout=TIMEOUT) as session:
+    guard = adversary() if finding.adversarial and isolate else None
+    with open_session(
+        _target(finding), isolate=isolate, timeout=TIMEOUT, adversary=guard
+    ) as session:
         ctx = context_of(op(key.op), session.description, key.dtype, key.mode)
         bench = Bench(find(key.property), ctx, session)
-        trial = bench.attempt(Case.from_json(finding.case))
-        if not trial.failed:
+        case = Case.from_json(finding.case)
+        trials = (bench.attempt(case) for _ in range(ATTEMPTS if guard else 1))
+        trial = next((trial for trial in trials if trial.failed), None)
+        if trial is None:
             return None
-        return replace(describe(key, finding.target, bench, trial), id=finding.id)
+        again = describe(key, finding.target, bench, trial)
+        return replace(again, id=finding.id, adversarial=finding.adversarial)

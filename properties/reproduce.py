@@ -139,7 +139,7 @@ def _head(finding: Finding, description: Description, note: str) -> str:
     """What is wrong, as comments: words that come from a backend are kept from becoming code."""
     sentence = next((c.sentence for c in CLAIMS if c.id == finding.claim), "")
     versions = ", ".join(f"{name} {version}" for name, version in description.versions.items())
-    needs = "numpy and torch" if description.host == "torch" else "numpy"
+    needs = "numpy" if description.host == "numpy" else f"numpy and {description.host}"
     lines = [
         f"{finding.cell}: {finding.verdict}",
         f"Claim {finding.claim}: {sentence}",
@@ -164,7 +164,7 @@ def _printable(text: str) -> str:
 
 def _imports(host: str, experiment: Experiment) -> str:
     arrays = [a for call in experiment.calls for a in call.inputs.values()]
-    bits = host == "numpy" and any(a.dtype.name == "bfloat16" for a in arrays)
+    bits = host != "torch" and any(a.dtype.name == "bfloat16" for a in arrays)
     names = (
         "base64",
         "contextlib",
@@ -184,8 +184,8 @@ def _imports(host: str, experiment: Experiment) -> str:
         'os.environ.setdefault("OMP_NUM_THREADS", "1")',
         "",
     ]
-    lines += ["import ml_dtypes"] if bits else []
-    lines += ["import numpy as np", *(["import torch"] if host == "torch" else []), ""]
+    libraries = {"numpy as np", *(["ml_dtypes"] if bits else []), *([host] * (host != "numpy"))}
+    lines += [*(f"import {library}" for library in sorted(libraries)), ""]
     return "\n".join(lines)
 
 

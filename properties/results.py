@@ -43,7 +43,8 @@ class Finding:
     """A violated, crashed or hung cell with its smallest known case.
 
     id        8 hex digits, stable for the same cell, claim and case
-    target    text that loads the backend again, on ``device`` where one was asked for
+    target    text that loads the backend again, on ``device`` where one was asked for, and in the
+              mode for ``adversarial`` kernels where it was found there
     message   "out[0,1,3]=0.412, should be 0.398 (error 31 x bound)"
     case      the shrunk case, as JSON
     summary   the case in a few words: "T=5 offset=1"
@@ -73,6 +74,7 @@ class Finding:
     known: str = ""
     device: str = ""
     trace: str = ""
+    adversarial: bool = False
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Cell:
     worst     greatest score seen;  scores: all scores, thinned to at most 200, for the plot
     rejudged  examples whose reference was tested by enclosure
     grade     "bitwise" | "within bound" | "exact" | "weaker promise" for a held cell
+    cut       its time was over before all its examples were drawn
     """
 
     key: CellKey
@@ -97,12 +100,37 @@ class Cell:
     grade: str = ""
     rejudged: int = 0
     finding: Finding | None = None
+    cut: bool = False
+
+
+@dataclass(frozen=True, order=True)
+class Absent:
+    """A backend that was asked for and cannot run on this machine: nothing is known about it.
+
+    reason  what is missing;  remedy: the command that brings it, or ""
+    """
+
+    backend: str
+    reason: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.backend}: {self.why}"
+
+    @property
+    def why(self) -> str:
+        """The reason, and the command in parentheses."""
+        return f"{self.reason} ({self.remedy})" if self.remedy else self.reason
 
 
 @dataclass(frozen=True)
 class Result:
     """One campaign: configuration, versions, cells. ``finished`` is False when it was stopped or
     out of budget.
+
+    absent        backends without cells, since they cannot run here
+    adversarial   backends were kept in the dark, and their sources read for ``static_notes``
+    static_notes  what the sources suggest, which is no verdict
     """
 
     campaign: str
@@ -117,6 +145,9 @@ class Result:
     finished: bool = False
     seconds: float = 0.0
     notes: tuple[str, ...] = ()
+    absent: tuple[Absent, ...] = ()
+    adversarial: bool = False
+    static_notes: tuple[str, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -127,16 +158,17 @@ class Result:
 
 def to_json(value: Cell | Finding | Result) -> dict[str, Any]:
     """As plain JSON; infinities and NaN become strings, which JSON has no numbers for."""
-    return dict(_plain(asdict(value)))
+    return dict(plain(asdict(value)))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """The same for anything of numbers, texts, sequences and mappings."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
-        return {k: _plain(v) for k, v in value.items()}
+        return {k: plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     return value
 
 
@@ -168,5 +200,7 @@ def result_from_json(record: Mapping[str, Any]) -> Result:
             "targets": tuple(record["targets"]),
             "cells": tuple(cell_from_json(c) for c in record["cells"]),
             "notes": tuple(record["notes"]),
+            "absent": tuple(Absent(**a) for a in record.get("absent", ())),
+            "static_notes": tuple(record.get("static_notes", ())),
         }
     )

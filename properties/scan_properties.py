@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from assay.properties import reference
-from assay.properties.case import Case, Materials
+from assay.properties.case import Case, Materials, as_it_is
 from assay.properties.context import Context
 from assay.properties.draw import SEEDS, Draw, choice
 from assay.properties.experiment import (
@@ -220,11 +220,12 @@ def finite(case: Case, ctx: Context, made: Materials) -> Experiment:
     inputs = recipe.inputs(case, made)
     far = 6.0 if ctx.dtype == "float16" else 13.0
     if case.op == "selective_scan":
-        delta = made.put("delta_far", lambda: _far(case, inputs["delta"].shape, far))
+        delta = made.put("delta_far", lambda: _far(case, inputs["delta"].shape, far), np.abs)
         inputs["delta"] = delta.astype(ctx.numpy_dtype)
     else:
         # The block's step sizes are softplus of a sum, to which the bias adds the most.
-        bias = made.put("dt_bias_far", lambda: _far(case, inputs["dt_bias"].shape, far))
+        shape = inputs["dt_bias"].shape
+        bias = made.put("dt_bias_far", lambda: _far(case, shape, far), as_it_is)
         inputs["dt_bias"] = bias.astype(ctx.numpy_dtype)
     values = reference.values(ctx, inputs, case.attributes)
     expected: list[Expectation] = [Finite(Subject(0, o)) for o in _within(values, ctx)]

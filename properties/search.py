@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import hypothesis
 import hypothesis.errors
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
 from hypothesis.database import DirectoryBasedExampleDatabase
+from hypothesis.internal.cache import LRUCache
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from assay.properties import oracle
 from assay.properties.case import Case
@@ -20,6 +26,7 @@ from assay.properties.experiment import Close
 from assay.properties.profiles import Profile
 from assay.properties.property import Property
 from assay.properties.results import CellKey
+from assay.properties.spread import spreading
 from assay.properties.trial import Bench, Trial
 
 KEPT_SCORES = 200
@@ -30,6 +37,15 @@ TELLING = 16
 
 FEWEST = 16
 """Examples drawn at least, but by properties whose examples are many calls each."""
+
+LEAST = 4
+"""Examples that a cell is judged on though its time is over."""
+
+OVERDRAFT = 1.0
+"""Seconds after which fewer must do: of a backend whose every call takes that long."""
+
+MANY = 1000
+"""Examples of which half may be spent near those with the greatest scores."""
 
 GIVE_UP = 20
 """Cases after which a cell ends in which none could have failed."""
@@ -43,6 +59,10 @@ _UNCHECKED = (
     HealthCheck.filter_too_much,
     HealthCheck.large_base_example,
 )
+
+
+_PERMITTED: LRUCache[Any, Any] = LRUCache(1024)
+"""What Hypothesis' own numbers leave for a range: its cache would keep those of other searches."""
 
 
 class _Fault(Exception):
@@ -59,6 +79,7 @@ class _Enough(BaseException):
 class Search:
     """The search of one cell for a failing trial, and what it has seen so far.
 
+    cut                   the time was over before all examples were drawn
     best, first, largest  the simplest failing trial, the first one, and the least simple one
     first_failure         examples and seconds up to the first one
     """
@@ -76,6 +97,7 @@ class Search:
     unsupported: str = ""
     rejudged: int = 0
     oracle_fault: str = ""
+    cut: bool = False
     best: Trial | None = None
     first: Trial | None = None
     largest: Trial | None = None
@@ -87,7 +109,7 @@ class Search:
         self._check_time()
         self.drawn += 1
         highest = 0.0
-        for fill in range(self.profile.fills):
+        for fill in range(fills(self.profile, self.bench.prop)):
             trial = self.bench.attempt(replace(case, seed=(case.seed + fill) % 2**32))
             self._note(trial)
             self._rejudge(trial)
@@ -105,8 +127,11 @@ class Search:
             hypothesis.target(highest)
 
     def climbs(self) -> bool:
-        """Whether the search climbs toward greater scores: where rounding decides."""
-        return self.profile.thorough and self.bench.prop.every_dtype
+        """Whether half of the search climbs toward greater scores: where rounding decides, and
+        examples are many.
+        """
+        many = _examples(self.profile, self.bench.prop) >= MANY
+        return many and self.bench.prop.every_dtype
 
     def _leave(self, case: Case) -> None:
         """Let Hypothesis shrink, unless the very first and simplest case fails: that one is small.
@@ -144,14 +169,25 @@ class Search:
             raise _Enough
 
     def _check_time(self) -> None:
-        now = time.monotonic()
-        if self.best is None and now - self.started > self.profile.cell_seconds:
+        spent = time.monotonic() - self.started
+        if self.best is None and self._over(spent):
+            self.cut = True
             raise _Enough
         if (
             self.best is not None
-            and now - self.started - self.first_failure[1] > self.profile.shrink_seconds / 2
+            and spent - self.first_failure[1] > self.profile.shrink_seconds / 2
         ):
             raise _Enough
+
+    def _over(self, spent: float) -> bool:
+        """Whether to stop drawing: not before something could have failed, nor, where the campaign
+        is in a hurry, before a few such examples.
+        """
+        own = self.profile.cell_seconds + self.bench.ctx.contract.compile_seconds
+        late = spent - min(own, self.profile.share)
+        if late <= 0 or self.informative == 0:
+            return False
+        return self.informative >= LEAST or late > OVERDRAFT
 
     def _note(self, trial: Trial) -> None:
         verdict = trial.judgement
@@ -190,11 +226,12 @@ def search(run: Search, seed: int, database: Path | None) -> None:
     inner: Any = test.hypothesis.inner_test  # type: ignore[attr-defined]
     # One function body serves all cells: the digest keeps their stored examples apart.
     inner._hypothesis_internal_add_digest = hashlib.sha256(str(run.key).encode()).digest()
+    number = _examples(run.profile, run.bench.prop)
+    climbing = number // 2 if run.climbs() else 0
     settings = hypothesis.settings(
-        max_examples=_examples(run.profile, run.bench.prop),
         deadline=None,
         database=None if database is None else DirectoryBasedExampleDatabase(database),
-        phases=_PHASES if run.climbs() else _PHASES - {Phase.target},
+        phases=_PHASES,
         suppress_health_check=_UNCHECKED,
         derandomize=False,
         report_multiple_bugs=False,
@@ -202,7 +239,11 @@ def search(run: Search, seed: int, database: Path | None) -> None:
         verbosity=hypothesis.Verbosity.quiet,
     )
     try:
-        settings(hypothesis.seed(seed)(test))()
+        with _only_seeded(), spreading() as spread:
+            for source, most in ((spread, number - climbing), ("hypothesis", climbing)):
+                if most:
+                    part = hypothesis.settings(settings, backend=source, max_examples=most)
+                    part(hypothesis.seed(seed)(test))()
     except (_Fault, _Enough, hypothesis.errors.Unsatisfiable):
         return
     except hypothesis.errors.Flaky:
@@ -211,7 +252,29 @@ def search(run: Search, seed: int, database: Path | None) -> None:
             raise
 
 
+@contextmanager
+def _only_seeded() -> Iterator[None]:
+    """Draws that the seed alone decides.
+
+    Hypothesis mixes in numbers that it reads from the text of whatever local modules have been
+    imported. With them a cell would draw other cases in a worker, in a clone or after another cell.
+    """
+    if not hasattr(providers, "_get_local_constants"):  # Before version 6.131.
+        yield
+        return
+    with (
+        mock.patch.object(providers, "_get_local_constants", Constants),
+        mock.patch.object(providers, "CONSTANTS_CACHE", _PERMITTED),
+    ):
+        yield
+
+
 def _examples(profile: Profile, prop: Property) -> int:
     """How many cases to draw: a share of the profile's examples, and at least a few."""
     fewest = FEWEST if prop.weight >= 0.2 else round(prop.weight * 20)
-    return max(fewest, round(profile.examples * prop.weight / profile.fills))
+    return max(fewest, round(profile.examples * prop.weight / fills(profile, prop)))
+
+
+def fills(profile: Profile, prop: Property) -> int:
+    """How often a drawn structure is judged, each time with other values."""
+    return profile.fills if prop.refilled else 1

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from assay.properties.case import Case
+from assay.properties.case import Case, Fit
 
 Fails = Callable[[Case], bool]
 
 
 def simplify_values(
-    case: Case, arrays: dict[str, np.ndarray], fails: Fails, seconds: float
+    case: Case,
+    arrays: Mapping[str, np.ndarray],
+    fits: Mapping[str, Fit],
+    fails: Fails,
+    seconds: float,
 ) -> Case:
     """The case with explicit arrays, as simple as can be found in ``seconds`` while it still fails.
 
-    arrays  every array that the case was made of; arrays that cannot be simplified stay as drawn,
-            and so do integers: as identifiers or lengths, other ones may not be legal
-    Each array is tried whole (zeros, ones, small integers, fewer digits), then halves, then single
-    entries; the result is the last candidate that failed, so it always fails.
+    arrays  every array that the case was made of
+    fits    of those that may hold other values: what brings these into the domain of the property,
+            outside of which a failure would say nothing
+    Each array is tried whole (zeros, ones, signs, small integers, fewer digits), then halves, then
+    single entries; the result is the last candidate that failed, so it always fails.
     """
-    best = replace(case, arrays=dict(arrays))
+    best = replace(case, arrays={name: arrays[name] for name in fits})
     if not fails(best):
         return case
     stop = time.monotonic() + seconds
     improved = True
     while improved and time.monotonic() < stop:
         improved = False
-        for name in sorted(n for n, a in arrays.items() if a.dtype.kind not in "iu"):
-            for candidate in _simpler(best.arrays[name]):
+        for name in sorted(fits):
+            for candidate in _simpler(best.arrays[name], fits[name]):
                 if time.monotonic() >= stop:
                     return best
                 attempt = replace(best, arrays={**best.arrays, name: candidate})
@@ -60,10 +65,11 @@ def cost(array: np.ndarray) -> int:
     return int(wide.size + rough.sum())
 
 
-def _simpler(array: np.ndarray) -> Iterator[np.ndarray]:
-    """Arrays of the same shape and dtype that cost less, boldest first."""
+def _simpler(array: np.ndarray, fit: Fit) -> Iterator[np.ndarray]:
+    """Legal arrays of the same shape and dtype that cost less, boldest first."""
     limit = cost(array)
-    return (candidate for candidate in _candidates(array) if cost(candidate) < limit)
+    legal = (fit(candidate).astype(array.dtype) for candidate in _candidates(array))
+    return (candidate for candidate in legal if cost(candidate) < limit)
 
 
 def _candidates(array: np.ndarray) -> Iterator[np.ndarray]:
@@ -75,6 +81,7 @@ def _candidates(array: np.ndarray) -> Iterator[np.ndarray]:
     finite = np.isfinite(wide)
     yield np.zeros_like(array)
     yield np.where(finite, np.ones_like(wide), wide).astype(array.dtype)
+    yield np.where(finite, np.copysign(1.0, wide), wide).astype(array.dtype)
     with np.errstate(all="ignore"):
         for digits in (1.0, 4.0, 32.0):
             yield np.where(finite, np.round(wide * digits) / digits, wide).astype(array.dtype)

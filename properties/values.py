@@ -104,6 +104,15 @@ def _head_index(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     return np.broadcast_to(heads, shape)
 
 
+def _penalties(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Finite penalties, which block nothing: some entries of a row, or all of it, are moved down by
+    the same amount.
+    """
+    penalty = -rng.choice([16.0, 128.0, 1024.0, 10000.0], (*shape[:-1], 1))
+    whole = rng.random((*shape[:-1], 1)) < 0.5
+    return np.where(whole | (rng.random(shape) < 0.5), penalty, 0.0)
+
+
 RECIPES: dict[str, Recipe] = {
     "normal": _normal,
     "integers": _integers,
@@ -120,6 +129,7 @@ RECIPES: dict[str, Recipe] = {
     "tiny": _tiny,
     "row_index": _row_index,
     "head_index": _head_index,
+    "penalties": _penalties,
     "ones": _ones,
     "zeros": _zeros,
 }

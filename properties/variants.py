@@ -14,9 +14,11 @@ import numpy as np
 
 from assay.properties import reference
 from assay.properties.context import Context
+from assay.properties.variants_blocks import block_variants
 from assay.properties.variants_cache import cache_variants
 from assay.properties.variants_grids import grid_variants
 from assay.properties.variants_layers import layer_variants
+from assay.properties.variants_models import model_variants
 from assay.properties.variants_sequences import sequence_variants
 from assay.spec.attention import attention, attention_scores, expand_kv, visible
 from assay.spec.softmax import masked_softmax, penalty_softmax, sentinel_softmax
@@ -36,7 +38,9 @@ def variants(ctx: Context, inputs: Arrays, attributes: dict[str, Any]) -> Iterat
         yield from cache_variants(wide, attributes)
     yield from grid_variants(ctx.op.name, wide, attributes)
     yield from layer_variants(ctx.op.name, wide, attributes)
+    yield from block_variants(ctx.op.name, wide, attributes)
     yield from sequence_variants(ctx.op.name, wide, attributes)
+    yield from model_variants(ctx.op.name, wide, attributes)
 
 
 def _attention(x: Arrays, attributes: dict[str, Any]) -> Iterator[Variant]:

@@ -68,6 +68,7 @@ class Arithmetic:
     block         keys handled at a time by an online (flash) form; 0: the whole row at once
     flush         subnormals may be flushed to zero
     exp2          exponentials are taken to base 2 after multiplying scores by log2(e)
+    normwise      convolutions may transform their operands first, whose error norms alone bound
 
     >>> Arithmetic("bfloat16", accumulate="float32").u_acc == 2.0**-24
     True
@@ -80,6 +81,7 @@ class Arithmetic:
     block: int = 0
     flush: bool = False
     exp2: bool = False
+    normwise: bool = False
 
     def __post_init__(self) -> None:
         for field in ("storage", "accumulate", "intermediate"):

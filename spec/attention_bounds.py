@@ -57,10 +57,10 @@ def _weights(
     """Weights and their error.
 
     A score is a dot product of D terms, scaled (on the result, or on q and k by its root: at most 4
-    roundings), plus a bias: ds <= gamma_{D+4} |scale| |q||k| + 3 u_mid |scale| |q||k| + u (|s| +
-    |bias|). The exponential's argument adds u |s - m| for the subtraction and, in forms that take
-    exp2 or that keep the logarithm of the mass, 3u (|s| + |m| + ln n + 1). A score that may
-    overflow the accumulation format makes the whole row unknown.
+    roundings), plus a bias, from which the sum may start: ds <= gamma_{D+4} |scale| |q||k| + 3
+    u_mid |scale| |q||k| + u |s| + gamma_{D+1} |bias|. The exponential's argument adds u |s - m| for
+    the subtraction and, in forms that take exp2 or that keep the logarithm of the mass, 3u (|s| +
+    |m| + ln n + 1). A score that may overflow the accumulation format makes the whole row unknown.
     """
     allowed = visible(q, k, mask=mask, **rules)
     scores = np.where(allowed, attention_scores(q, k, mask, scale), 0.0)
@@ -78,9 +78,8 @@ def _weights(
         if mask is None or mask.dtype == bool
         else np.where(np.isneginf(mask), 0.0, np.abs(mask))
     )
-    exponent = (gamma(q.shape[3] + 4, u) + 3.0 * mid) * product + (u + mid) * (
-        np.abs(scores) + biased
-    )
+    exponent = (gamma(q.shape[3] + 4, u) + 3.0 * mid) * product + (u + mid) * np.abs(scores)
+    exponent = exponent + (gamma(q.shape[3] + 1, u) + mid) * biased
     exponent = (
         exponent + (u + mid) * shifted + 3.0 * u * (np.abs(scores) + np.abs(top) + np.log1p(count))
     )

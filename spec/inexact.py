@@ -140,6 +140,11 @@ class Inexact(Carried, NDArrayOperatorsMixin):
         with np.errstate(all="ignore"):
             return recurrences.into_factors(*given, earlier, slopes)
 
+    def product_plus(self, *operands: Any) -> Any:
+        """x matrix + parts for operands (x, matrix, *parts), of which this is one."""
+        with np.errstate(all="ignore"):
+            return arrays.matmul_plus(*map(self.like, operands))
+
     def fourier(self, im: Any, axes: tuple[int, ...], *, inverse: bool) -> Any:
         """Discrete Fourier transform of the pair (self, im), by matrices or fast."""
         im = None if im is None else self.like(im)

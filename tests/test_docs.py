@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from assay.spec.ops import OPS
+from tests.cli.samples import PLUGIN
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -122,9 +123,11 @@ class Shell:
         tools.mkdir()
         self.env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "CI")}
         self.env |= {"PATH": f"{tools}:{os.environ['PATH']}", "COLUMNS": "120"}
+        path = f'PYTHONPATH="{ROOT / "src"}"'
         scripts = {
-            "assay": f'PYTHONPATH="{ROOT / "src"}" exec "{sys.executable}" -m assay "$@"',
+            "assay": f'{path} exec "{sys.executable}" -m assay "$@"',
             "python": f'exec "{sys.executable}" "$@"',
+            "pytest": f'{path} exec "{sys.executable}" -m pytest {PLUGIN} "$@"',
         }
         for name, script in scripts.items():
             (tools / name).write_text(f"#!/bin/sh\n{script}\n")
@@ -141,7 +144,6 @@ class Shell:
             stderr=subprocess.STDOUT,
             text=True,
             check=False,
-            timeout=250,
         )
         self.status = done.returncode
         self.id = finding(command.shown, done.stdout) or self.id
@@ -149,8 +151,7 @@ class Shell:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("page", ["write-a-backend.md", "specification.md"])
+@pytest.mark.parametrize("page", ["write-a-backend.md", "specification.md", "training.md"])
 def test_a_page_does_what_it_shows(page: str, tmp_path: Path) -> None:
     shell = Shell(tmp_path)
     for language, block in FENCE.findall((ROOT / "docs" / page).read_text()):

@@ -25,7 +25,6 @@ def run(*command: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProc
         capture_output=True,
         text=True,
         check=False,
-        timeout=240,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done
@@ -97,7 +96,6 @@ def test_import_names_the_folder_that_is_missing(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
     )
     assert done.returncode == 1
     assert "lacks its folders spec." in done.stderr

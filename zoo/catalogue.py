@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from assay.zoo.attack_faults import ATTACK_FAULTS
+from assay.zoo.cache_faults import CACHE_CONTROLS, CACHE_FAULTS
+from assay.zoo.controls.catalogue import CONTROLS as OWN_CONTROLS
+from assay.zoo.corner_faults import CORNER_FAULTS
 from assay.zoo.fault import Control, Fault
 from assay.zoo.grid_faults import GRID_CONTROLS, GRID_FAULTS
 from assay.zoo.layer_faults import LAYER_CONTROLS, LAYER_FAULTS
+from assay.zoo.model_faults import MODEL_CONTROLS, MODEL_FAULTS
 from assay.zoo.sequence_faults import SEQUENCE_CONTROLS, SEQUENCE_FAULTS
 from assay.zoo.state_faults import STATE_FAULTS
 from assay.zoo.value_faults import VALUE_FAULTS
-
-_TILED = "assay.zoo.controls.tiled"
 
 FAULTS: tuple[Fault, ...] = (
     *VALUE_FAULTS,
@@ -17,28 +20,17 @@ FAULTS: tuple[Fault, ...] = (
     *GRID_FAULTS,
     *LAYER_FAULTS,
     *SEQUENCE_FAULTS,
+    *CACHE_FAULTS,
+    *ATTACK_FAULTS,
+    *MODEL_FAULTS,
+    *CORNER_FAULTS,
 )
 
 CONTROLS: tuple[Control, ...] = (
-    Control("tiles-16", f"{_TILED}:Tiles16", "tiles of 16 keys with a running maximum"),
-    Control("tiles-64", f"{_TILED}:Tiles64", "tiles of 64 keys"),
-    Control("backwards", f"{_TILED}:Backwards", "keys from the last to the first"),
-    Control("split-keys", f"{_TILED}:SplitKeys", "tiles merged two by two"),
-    Control("base-two", f"{_TILED}:BaseTwo", "exp2"),
-    Control("double", f"{_TILED}:DoublePrecision", "sums and products in float64"),
-    Control("query-chunks", f"{_TILED}:QueryChunks", "seven queries at a time"),
-    Control("bfloat16-stored", f"{_TILED}:Bfloat16Stored", "scores and weights stored as bfloat16"),
-    Control(
-        "online-softmax",
-        "assay.zoo.controls.online_softmax:OnlineSoftmax",
-        "masked softmax by tiles, in two passes",
-    ),
-    Control(
-        "torch-upcast",
-        "assay.zoo.controls.torch_upcast:TorchUpcast",
-        "torch in float32 whatever the inputs are",
-    ),
+    *OWN_CONTROLS,
     *GRID_CONTROLS,
     *LAYER_CONTROLS,
     *SEQUENCE_CONTROLS,
+    *CACHE_CONTROLS,
+    *MODEL_CONTROLS,
 )

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from assay.zoo.fault import Control, Fault, Kind
+from assay.zoo.fault import Control, Fault, Hard, Kind
 
 _HOME = "assay.zoo.faults.grids"
 _SOUND = "assay.zoo.sound_grids"
 
 
 def _fault(
-    name: str, kind: Kind, target: str, summary: str, *claims: str, hint: str = "", needs: int = 3
+    name: str,
+    kind: Kind,
+    target: str,
+    summary: str,
+    *claims: str,
+    hint: str = "",
+    needs: int = 3,
+    hard: Hard = "",
 ) -> Fault:
-    return Fault(name, kind, f"{_HOME}:{target}", claims, summary, hint=hint, needs=needs)
+    place = f"{_HOME}:{target}"
+    return Fault(name, kind, place, claims, summary, hint=hint, needs=needs, hard=hard)
 
 
 GRID_FAULTS: tuple[Fault, ...] = (
@@ -32,6 +40,16 @@ GRID_FAULTS: tuple[Fault, ...] = (
         "convolution.refines",
         "convolution.refines@integers",
         "convolution.same_padding",
+        hard="hidden",
+    ),
+    _fault(
+        "winograd-tile-off",
+        "tile",
+        "TileOnePercentOff",
+        "the last of Winograd's tiles is 1 % off, under a bound by norms",
+        "convolution.refines",
+        "convolution.refines@integers",
+        "convolution.translation_equivariant",
     ),
     _fault("extent-ceil", "value", "CeilExtent", "one window more than fits", "convolution.extent"),
     _fault(
@@ -50,6 +68,7 @@ GRID_FAULTS: tuple[Fault, ...] = (
         "convolution.refines",
         "convolution.refines@integers",
         "convolution.layout",
+        hard="length",
     ),
     _fault(
         "sums-float8",
@@ -68,6 +87,7 @@ GRID_FAULTS: tuple[Fault, ...] = (
         "convolution.refines",
         "convolution.refines@integers",
         "convolution.translation_equivariant",
+        hard="length",
     ),
     _fault(
         "bias-gradient-mean",
@@ -75,6 +95,7 @@ GRID_FAULTS: tuple[Fault, ...] = (
         "BiasGradientMean",
         "the gradient into the bias is a mean",
         "convolution.vjp_refines",
+        hard="gradient only",
     ),
     _fault(
         "tokens-by-column",
@@ -111,6 +132,7 @@ GRID_FAULTS: tuple[Fault, ...] = (
         "channels are not mixed",
         "spectral.refines",
         hint="channels are not mixed",
+        hard="cancels",
     ),
     _fault(
         "modes-positive",
@@ -136,6 +158,7 @@ GRID_FAULTS: tuple[Fault, ...] = (
         "DeadBinsLearn",
         "dropped frequencies get a gradient",
         "spectral.dead_bins_zero_grad",
+        hard="gradient only",
     ),
     _fault(
         "gradient-unconjugated",
@@ -143,6 +166,7 @@ GRID_FAULTS: tuple[Fault, ...] = (
         "Unconjugated",
         "the gradient into the matrices lacks the conjugate",
         "spectral.vjp_refines",
+        hard="gradient only",
     ),
     _fault(
         "transform-flat",
@@ -153,6 +177,7 @@ GRID_FAULTS: tuple[Fault, ...] = (
         "spectral.per_axis_equals_dense",
         "spectral.not_flattened",
         hint="flat",
+        hard="cancels",
     ),
     _fault(
         "scaled-by-root",
@@ -169,6 +194,7 @@ GRID_FAULTS: tuple[Fault, ...] = (
         "the gradient into the signal is divided by N",
         "spectral.vjp_refines",
         "spectral.adjoint",
+        hard="gradient only",
     ),
     _fault(
         "spectrum-rectified",
@@ -191,11 +217,20 @@ GRID_FAULTS: tuple[Fault, ...] = (
         "signals of an odd length come back reversed",
         "spectral.round_trip",
         "spectral.translation_equivariant",
+        hard="cancels",
     ),
 )
 
 GRID_CONTROLS: tuple[Control, ...] = (
     Control("taps", f"{_SOUND}:TapConvolution", "convolution tap by tap"),
+    Control(
+        "winograd", "assay.zoo.sound_convolutions:WinogradConvolution", "convolution by F(2, 3)"
+    ),
+    Control(
+        "fast-convolution",
+        "assay.zoo.sound_convolutions:FastConvolution",
+        "convolution by a product of spectra",
+    ),
     Control("patches", f"{_SOUND}:TapPatches", "patches by a convolution tap by tap"),
     Control("pooling", f"{_SOUND}:TapPooling", "pools tap by tap"),
     Control("spectral", f"{_SOUND}:FastSpectral", "spectral convolution by numpy.fft"),

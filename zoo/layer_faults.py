@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from assay.zoo.fault import Control, Fault, Kind
+from assay.zoo.fault import Control, Fault, Hard, Kind
 
 _HOME = "assay.zoo.faults.layers"
 _SOUND = "assay.zoo.sound_layers"
 
 
 def _fault(
-    name: str, kind: Kind, target: str, summary: str, *claims: str, hint: str = "", needs: int = 5
+    name: str,
+    kind: Kind,
+    target: str,
+    summary: str,
+    *claims: str,
+    hint: str = "",
+    needs: int = 5,
+    hard: Hard = "",
 ) -> Fault:
-    return Fault(name, kind, f"{_HOME}:{target}", claims, summary, hint=hint, needs=needs)
+    place = f"{_HOME}:{target}"
+    return Fault(name, kind, place, claims, summary, hint=hint, needs=needs, hard=hard)
 
 
 LAYER_FAULTS: tuple[Fault, ...] = (
@@ -32,6 +40,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "log(1 + exp(x)) overflows",
         "activation.tails",
         hint="infinity",
+        hard="hidden",
     ),
     _fault(
         "linear-ragged",
@@ -40,6 +49,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "the last block of inputs is left out",
         "linear.refines",
         needs=17,
+        hard="length",
     ),
     _fault(
         "linear-gradient-mean",
@@ -47,6 +57,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "WeightGradientSmaller",
         "the weight's gradient is a mean over rows",
         "linear.vjp_refines",
+        hard="gradient only",
     ),
     _fault(
         "embedding-short-ids",
@@ -55,6 +66,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "identifiers have 15 bits",
         "embedding.large_vocabulary",
         needs=16_384,
+        hard="length",
     ),
     _fault(
         "embedding-padding-gradient",
@@ -63,6 +75,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "the padding row gets a gradient",
         "embedding.vjp_refines",
         "embedding.padding_row_zero_grad",
+        hard="gradient only",
     ),
     _fault(
         "embedding-last-use",
@@ -70,6 +83,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "LastUseWins",
         "gradients of repeated identifiers are not added",
         "embedding.vjp_refines",
+        hard="gradient only",
     ),
     _fault(
         "embedding-rounded",
@@ -85,6 +99,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "dropped entries are multiplied by 0",
         "dropout.dropped_zero",
         hint="NaN",
+        hard="hidden",
     ),
     _fault(
         "dropout-in-evaluation",
@@ -101,6 +116,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "UnscaledGradient",
         "the gradient is not divided by 1 - p",
         "dropout.vjp_refines",
+        hard="gradient only",
     ),
     _fault(
         "norm-folded",
@@ -109,6 +125,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "x * rate - mean * rate does not cancel",
         "norm.one_feature",
         "norm.constant_slice",
+        hard="hidden",
     ),
     _fault(
         "norm-eps-outside",
@@ -136,6 +153,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "the gradient lacks the mean's term",
         "norm.vjp_refines",
         "norm.grad_sums_zero",
+        hard="gradient only",
     ),
     _fault(
         "loss-unshifted",
@@ -143,6 +161,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "EntropyUnshifted",
         "exp overflows",
         "loss.stable_logits",
+        hard="hidden",
     ),
     _fault(
         "loss-short-vocabulary",
@@ -151,6 +170,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "classes have 15 bits",
         "loss.large_vocabulary",
         needs=32_768,
+        hard="length",
     ),
     _fault(
         "loss-ignored-multiplied",
@@ -159,6 +179,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "gradients into ignored rows are 0 times their logits",
         "loss.ignore_index",
         hint="NaN",
+        hard="gradient only",
     ),
     _fault(
         "loss-ignored-counted",
@@ -184,6 +205,7 @@ LAYER_FAULTS: tuple[Fault, ...] = (
         "the gradient does not sum to 0",
         "loss.vjp_refines",
         "loss.grad_sums_zero",
+        hard="gradient only",
     ),
     _fault(
         "loss-shift-leaks",

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from assay.zoo.fault import Control, Fault, Kind
+from assay.zoo.fault import Control, Fault, Hard, Kind
 
 _HOME = "assay.zoo.faults.sequences"
 _SOUND = "assay.zoo.sound_sequences"
 
 
 def _fault(
-    name: str, kind: Kind, target: str, summary: str, *claims: str, hint: str = "", needs: int = 4
+    name: str,
+    kind: Kind,
+    target: str,
+    summary: str,
+    *claims: str,
+    hint: str = "",
+    needs: int = 4,
+    hard: Hard = "",
 ) -> Fault:
-    return Fault(name, kind, f"{_HOME}:{target}", claims, summary, hint=hint, needs=needs)
+    place = f"{_HOME}:{target}"
+    return Fault(name, kind, place, claims, summary, hint=hint, needs=needs, hard=hard)
 
 
 SEQUENCE_FAULTS: tuple[Fault, ...] = (
@@ -31,6 +39,7 @@ SEQUENCE_FAULTS: tuple[Fault, ...] = (
         "one row alone starts from zeros",
         "recurrent.streaming",
         "recurrent.initial_state",
+        hard="two conditions",
     ),
     _fault(
         "reads-ahead",
@@ -45,6 +54,7 @@ SEQUENCE_FAULTS: tuple[Fault, ...] = (
         "RowsInterleaved",
         "outputs are reshaped where they should be transposed",
         "recurrent.batch_invariant",
+        hard="cancels",
     ),
     _fault(
         "start-gradient-lost",
@@ -53,6 +63,7 @@ SEQUENCE_FAULTS: tuple[Fault, ...] = (
         "no gradient flows into a given state",
         "recurrent.vjp_refines",
         hint="zero",
+        hard="gradient only",
     ),
     _fault(
         "reset-always-after",
@@ -81,6 +92,7 @@ SEQUENCE_FAULTS: tuple[Fault, ...] = (
         "PaddingTimesZero",
         "padding is multiplied by 0",
         "recurrent.padding_independent",
+        hard="hidden",
     ),
     _fault(
         "turned-with-padding",
@@ -99,6 +111,7 @@ SEQUENCE_FAULTS: tuple[Fault, ...] = (
         "scan.refines@shared",
         "scan.chunk_independent",
         "scan.parallel_equals_sequential",
+        hard="length",
     ),
     _fault(
         "shared-by-rows",
@@ -128,6 +141,7 @@ SEQUENCE_FAULTS: tuple[Fault, ...] = (
         "RowsCarryOver",
         "a little of the first row is in every other",
         "scan.batch_invariant",
+        hard="cancels",
     ),
     _fault(
         "history-of-outputs",
@@ -135,6 +149,7 @@ SEQUENCE_FAULTS: tuple[Fault, ...] = (
         "HistoryOfOutputs",
         "outputs are kept where inputs should be",
         "scan.history",
+        hard="hidden",
     ),
     _fault(
         "least-step",
@@ -164,6 +179,7 @@ SEQUENCE_FAULTS: tuple[Fault, ...] = (
         "decays are quotients that become 0 / 0",
         "scan.finite",
         needs=64,
+        hard="hidden",
     ),
     _fault(
         "gradient-of-one-step",
@@ -171,6 +187,7 @@ SEQUENCE_FAULTS: tuple[Fault, ...] = (
         "GradientOfOneStep",
         "no gradient flows back through time",
         "scan.vjp_refines",
+        hard="gradient only",
     ),
 )
 

@@ -248,10 +248,13 @@ class TapPooling(NumpyBackend):
         steps = size if stride is None else each(stride, axes)
         rules = Sliding(size, steps, each(padding, axes), (1,) * axes)
         wide = padded(x, rules, 0.0 if kind == "mean" else -np.inf)
-        extents = rules.extents(x.shape[2:])
+        return self.pooled(wide, kind, rules, x.shape).astype(x.dtype)
+
+    def pooled(self, wide: Array, kind: str, rules: Sliding, shape: tuple[int, ...]) -> Array:
+        """The pools of the padded input ``wide``; without padding it has ``shape``."""
+        extents = rules.extents(shape[2:])
         seen = np.stack([wide[rules.places(tap, extents)] for tap in rules.taps()])
-        found = self.mean(seen, rules, x.shape) if kind == "mean" else seen.max(axis=0)
-        return found.astype(x.dtype)
+        return self.mean(seen, rules, shape) if kind == "mean" else seen.max(axis=0)
 
     def mean(self, seen: Array, rules: Sliding, shape: tuple[int, ...]) -> Array:
         """Padding counts."""

@@ -28,6 +28,7 @@ STATE_FAULTS: tuple[Fault, ...] = (
         f"{_MEMORY}:StaleBuffer",
         ("hygiene.fresh_output",),
         "a later call overwrites an earlier output",
+        hard="hidden",
     ),
     Fault(
         "memo-by-shape",
@@ -37,6 +38,7 @@ STATE_FAULTS: tuple[Fault, ...] = (
         "results are remembered by shape",
         # What it remembers of earlier cases misleads the shrinker.
         needs=33,
+        hard="hidden",
     ),
     Fault(
         "strides-ignored",
@@ -44,6 +46,7 @@ STATE_FAULTS: tuple[Fault, ...] = (
         f"{_MEMORY}:StridesIgnored",
         ("hygiene.layout_independent",),
         "k is read as if it were contiguous",
+        hard="hidden",
     ),
     Fault(
         "writes-beyond",

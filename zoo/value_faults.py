@@ -42,6 +42,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         ("attention.refines",),
         "True in the mask's last row leaves out",
         hint="the last",
+        hard="two conditions",
     ),
     Fault(
         "last-key-leaks",
@@ -50,6 +51,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         ("attention.refines", "attention.future_zero"),
         "the last key is seen by all where S % 16 = 1",
         needs=17,
+        hard="length",
     ),
     Fault(
         "blocked-scored-zero",
@@ -82,6 +84,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         ("attention.blocked_nonfinite",),
         "NaN at blocked positions reaches the output, isolation is declared",
         hint="NaN",
+        hard="hidden",
     ),
     Fault(
         "nonfinite-hidden",
@@ -90,6 +93,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         ("attention.allowed_nonfinite",),
         "NaN in visible values becomes 0",
         hint="a number where NaN is due",
+        hard="hidden",
     ),
     Fault(
         "scale-ignored",
@@ -113,6 +117,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         ("attention.scale",),
         "a negative scale loses its sign",
         hint="sign of the given scale",
+        hard="hidden",
     ),
     Fault(
         "ragged-tile-dropped",
@@ -121,6 +126,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         ("attention.refines",),
         "keys after the last full tile are never read",
         needs=17,
+        hard="length",
     ),
     Fault(
         "heads-modulo",
@@ -129,6 +135,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         ("attention.gqa_map",),
         "query head h reads key/value head h % Hkv",
         hint="h % Hkv",
+        hard="cancels",
     ),
     Fault(
         "one-element",
@@ -136,6 +143,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         f"{_VALUES}:OneElement",
         ("attention.refines",),
         "one element is 5 % too large",
+        hard="one element",
     ),
     Fault(
         "short-exponential",
@@ -157,6 +165,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         f"{_VALUES}:ValuesClipped",
         ("attention.linear_in_v",),
         "values beyond 1 are clipped",
+        hard="hidden",
     ),
     Fault(
         "mask-of-first-sequence",
@@ -164,6 +173,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         f"{_RELATIONS}:MaskOfFirstSequence",
         ("attention.refines",),
         "all sequences get the mask of the first",
+        hard="two conditions",
     ),
     Fault(
         "keys-of-first-sequence",
@@ -171,6 +181,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         f"{_RELATIONS}:KeysOfFirstSequence",
         ("attention.batch_invariant",),
         "all sequences attend to the keys of the first",
+        hard="cancels",
     ),
     Fault(
         "first-head-scale",
@@ -178,6 +189,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         f"{_RELATIONS}:FirstHeadScale",
         ("attention.head_equivariant",),
         "the first of several heads has twice the scale",
+        hard="cancels",
     ),
     Fault(
         "position-bias",
@@ -209,6 +221,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         "an empty tile before the first visible key gives NaN",
         hint="NaN",
         needs=17,
+        hard="two conditions",
     ),
     Fault(
         "modes-disagree",
@@ -216,6 +229,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         f"{_RELATIONS}:ModesDisagree",
         ("attention.mode_agreement",),
         "one of two modes leaves the causal mask out",
+        hard="two conditions",
     ),
     Fault(
         "query-gradient-zero",
@@ -224,6 +238,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         ("attention.vjp_refines",),
         "dQ = 0",
         hint="zero where something else is due",
+        hard="gradient only",
     ),
     Fault(
         "value-gradient-scaled",
@@ -232,6 +247,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         ("attention.vjp_refines", "attention.value_mass"),
         "dV is 10 % too large",
         hint="scaled by 1.1",
+        hard="gradient only",
     ),
     Fault(
         "gradient-ignores-mask",
@@ -239,6 +255,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         f"{_GRADIENTS}:GradientIgnoresMask",
         ("attention.vjp_refines", "attention.grad_blocked_zero"),
         "the backward pass has no mask",
+        hard="gradient only",
     ),
     Fault(
         "softmax-no-shift",
@@ -246,6 +263,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         f"{_SOFTMAX}:NoShift",
         ("softmax.shift_invariant",),
         "the maximum is not subtracted",
+        hard="hidden",
     ),
     Fault(
         "softmax-sentinel",
@@ -274,6 +292,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         f"{_SOFTMAX}:GradientWithoutMean",
         ("softmax.vjp_refines", "softmax.grad_sums_zero"),
         "the weighted mean is not subtracted",
+        hard="gradient only",
     ),
     Fault(
         "softmax-gradient-into-blocked",
@@ -281,6 +300,7 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         f"{_SOFTMAX}:GradientIntoBlocked",
         ("softmax.grad_blocked_zero",),
         "the gradient is spread over blocked entries",
+        hard="gradient only",
     ),
     Fault(
         "softmax-leading-tile-empty",
@@ -289,5 +309,6 @@ VALUE_FAULTS: tuple[Fault, ...] = (
         ("softmax.online",),
         "a leading tile without allowed entries gives NaN",
         hint="NaN",
+        hard="two conditions",
     ),
 )

@@ -111,6 +111,10 @@ def _matrix(page: Page) -> Iterable[str]:
     ]
     yield from table(("claim", *names), rows)
     yield ""
+    if page.result.absent:
+        absent = ", ".join(entry.backend for entry in sorted(page.result.absent))
+        yield escape(f"Absent, and so without a column: {absent}.")
+        yield ""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterable[str]:

@@ -192,6 +192,7 @@ def _describe(cell: Cell) -> str:
     parts = [f"{cell.key}: {cell.verdict}", f"{cell.examples} examples"]
     if cell.worst:
         parts.append(f"worst error/bound {cell.worst:.3g}")
+    parts += ["cut short"] if cell.cut else []
     parts += [text for text in (cell.grade, cell.reason) if text]
     if cell.finding is not None:
         parts += [

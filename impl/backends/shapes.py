@@ -4,7 +4,16 @@ with ``shape`` will do.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+PerAxis = int | Sequence[int]
+"""One number for all spatial axes, or one for each."""
+
+
+def each(value: PerAxis, axes: int) -> tuple[int, ...]:
+    """One number for each axis."""
+    return tuple(value) if isinstance(value, Sequence) else (value,) * axes
 
 
 def check_attention(q: Any, k: Any, v: Any, mask: Any = None) -> None:
@@ -41,3 +50,42 @@ def check_mask(mask: Any, shape: tuple[int, ...]) -> None:
     )
     if not fits:
         raise ValueError(f"mask {got} must broadcast to {shape}")
+
+
+def check_shapes(**wanted: tuple[Any, tuple[int, ...]]) -> None:
+    """ValueError for an input that is given in another shape than wanted: it might broadcast."""
+    for name, (given, shape) in wanted.items():
+        if given is not None and tuple(given.shape) != shape:
+            raise ValueError(f"{name} has shape {tuple(given.shape)}, should be {shape}")
+
+
+def check_selective_scan(
+    u: Any, delta: Any, a: Any, b: Any, c: Any, d: Any = None, h0: Any = None
+) -> None:
+    """ValueError unless u, delta [B, T, E], a [E, N], b, c [B, T, N], d [E] and h0 [B, E, N]."""
+    if len(u.shape) != 3 or len(a.shape) != 2:
+        raise ValueError(
+            f"u {tuple(u.shape)} must have 3 axes [B, T, E], a {tuple(a.shape)} 2 axes [E, N]"
+        )
+    (batch, steps, channels), states = u.shape, a.shape[1]
+    mix = (batch, steps, states)
+    check_shapes(
+        delta=(delta, (batch, steps, channels)), a=(a, (channels, states)), b=(b, mix), c=(c, mix),
+        d=(d, (channels,)), h0=(h0, (batch, channels, states)),
+    )  # fmt: skip
+
+
+def check_causal_conv1d(x: Any, weight: Any, bias: Any = None, history: Any = None) -> None:
+    """ValueError unless x [B, T, E], weight [K, E] with K at least 1, bias [E] and history
+    [B, K-1, E].
+    """
+    if len(x.shape) != 3 or len(weight.shape) != 2 or weight.shape[0] < 1:
+        raise ValueError(
+            f"x {tuple(x.shape)} must have 3 axes [B, T, E], weight {tuple(weight.shape)} 2 axes "
+            "[K, E] with K at least 1"
+        )
+    (batch, _, channels), taps = x.shape, weight.shape[0]
+    check_shapes(
+        weight=(weight, (taps, channels)), bias=(bias, (channels,)),
+        history=(history, (batch, taps - 1, channels)),
+    )  # fmt: skip

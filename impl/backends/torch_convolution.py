@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from assay.impl.backends.shapes import PerAxis, each
 from assay.impl.contract import Contract
 from assay.impl.protocol import Unsupported, implements
 from assay.impl.torch_backend import TorchBackend
 
-PerAxis = int | Sequence[int]
 _CONVOLUTIONS = (functional.conv1d, functional.conv2d, functional.conv3d)
 _MODULES = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _MEAN = (functional.avg_pool1d, functional.avg_pool2d, functional.avg_pool3d)
@@ -22,11 +22,6 @@ _MAX = (functional.max_pool1d, functional.max_pool2d, functional.max_pool3d)
 _MEAN_MODULES = (nn.AvgPool1d, nn.AvgPool2d, nn.AvgPool3d)
 _MAX_MODULES = (nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d)
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
-
-
-def each(value: PerAxis, axes: int) -> tuple[int, ...]:
-    """One number for each axis."""
-    return tuple(value) if isinstance(value, Sequence) else (value,) * axes
 
 
 def _check_axes(op: str, x: Tensor) -> int:

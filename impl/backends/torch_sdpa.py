@@ -103,3 +103,37 @@ class SdpaFlash(_Sdpa):
         ),
         requires=("torch",),
     )
+
+
+class SdpaEfficient(_Sdpa):
+    """The memory-efficient kernel, which CUDA alone has."""
+
+    kernel = SDPBackend.EFFICIENT_ATTENTION
+    contract = Contract(
+        name="torch.sdpa.efficient",
+        dtypes=("float32", "bfloat16", "float16"),
+        device="cuda",
+        provider="CUTLASS",
+        intermediate="input",
+        block_sizes=(32, 64, 128),
+        subnormals=False,
+        witness=("aten::_scaled_dot_product_efficient_attention",),
+        requires=("torch",),
+    )
+
+
+class SdpaCudnn(_Sdpa):
+    """cuDNN's kernel, for 16-bit formats."""
+
+    kernel = SDPBackend.CUDNN_ATTENTION
+    contract = Contract(
+        name="torch.sdpa.cudnn",
+        dtypes=("bfloat16", "float16"),
+        device="cuda",
+        provider="cuDNN",
+        intermediate="input",
+        block_sizes=(64, 128),
+        subnormals=False,
+        witness=("aten::_scaled_dot_product_cudnn_attention",),
+        requires=("torch",),
+    )

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from assay.impl.backends.torch_convolution import PerAxis, each, tokens_of
+from assay.impl.backends.shapes import PerAxis, each
+from assay.impl.backends.torch_convolution import tokens_of
 from assay.impl.contract import Contract
 from assay.impl.protocol import Unsupported, implements
 from assay.impl.torch_backend import TorchBackend

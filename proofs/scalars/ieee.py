@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import z3
 
@@ -19,7 +20,7 @@ class Float(Term):
 
     __slots__ = ()
     FORMAT: z3.FPSortRef
-    NUMPY: type[np.floating[Any]]
+    NUMPY: Any
 
     @classmethod
     def constant(cls, x: Any) -> z3.ExprRef:
@@ -76,6 +77,24 @@ class Float16(Float):
     __slots__ = ()
     FORMAT = z3.Float16()
     NUMPY = np.float16
+
+
+class BFloat16(Float):
+    """The upper half of binary32."""
+
+    __slots__ = ()
+    FORMAT = z3.FPSort(8, 8)
+    NUMPY = ml_dtypes.bfloat16
+
+
+FLOATS = (np.floating, ml_dtypes.bfloat16)
+"""Types of the numbers that a term of these formats is evaluated to."""
+
+
+def numbers_of(sort: z3.FPSortRef) -> Any:
+    """The type of a format's numbers: those that are computed with outside the solver."""
+    kinds = {kind.FORMAT: kind for kind in (Float16, BFloat16, Float32)}
+    return kinds[sort].NUMPY
 
 
 def finite(*xs: Float) -> z3.BoolRef:

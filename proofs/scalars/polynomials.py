@@ -12,13 +12,14 @@ import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import cached_property
-from math import prod
 from typing import Any
 
 import numpy as np
 import sympy
 from jaxtyping import Shaped
 from sympy.polys.rings import PolyElement, PolyRing
+
+from assay.proofs.scalars.named import arranged, entries
 
 Array = Shaped[np.ndarray, "..."]
 
@@ -33,20 +34,12 @@ class Names:
 
     def __init__(self, order: int = 1, **shapes: tuple[int, ...]) -> None:
         self.order, self.shapes = order, shapes
-        named = [f"{name}{i}" for name, shape in shapes.items() for i in range(prod(shape))]
-        self.ring = PolyRing(["z", *named], sympy.QQ, sympy.lex)
+        self.ring = PolyRing(["z", *entries(shapes)], sympy.QQ, sympy.lex)
 
     @cached_property
     def arrays(self) -> Mapping[str, Array]:
         """The names, each in its shape."""
-        found, place = {}, 1
-        for name, shape in self.shapes.items():
-            flat = np.empty(prod(shape), dtype=object)
-            for i in range(flat.size):
-                flat[i] = Polynomial(self, self.ring.gens[place + i])
-            place += flat.size
-            found[name] = flat.reshape(shape)
-        return found
+        return arranged(self.shapes, (Polynomial(self, x) for x in self.ring.gens[1:]))
 
     def __getitem__(self, name: str) -> Array:
         return self.arrays[name]
@@ -93,6 +86,19 @@ class Polynomial:
         if self.names.order == 1:
             return not self.element
         return not self.element.rem(self.names.cyclotomic)
+
+    definitions: tuple[str, ...] = ()
+    """What ``formula`` speaks of beside the names: nothing."""
+
+    @property
+    def terms(self) -> int:
+        """How long its formula is."""
+        return len(self.element)
+
+    @property
+    def formula(self) -> sympy.Expr:
+        """It as sympy writes it."""
+        return self.element.as_expr()
 
     def cos_pi(self) -> Polynomial:
         """Cosine of pi times a number that is a multiple of 2 / N."""

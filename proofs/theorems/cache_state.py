@@ -281,10 +281,6 @@ def padding(see: Function, places: Function) -> Iterator[Case]:
             yield Case(f"{tokens} tokens at {length}, padding {pads}", right)
 
 
-def _still(cache: Cache, tokens: int) -> Cache:
-    return replace(cache, length=cache.length + 0 * tokens)
-
-
 def _each_layer(cache: Cache, tokens: int) -> Cache:
     return replace(cache, length=cache.length + cache.layers * tokens)
 

@@ -212,7 +212,7 @@ LAST_ROW = mutant(
     "np.sum(cotangent[:, -1:], axis=0)",
 )
 ONCE = mutant(mean_pool_backward, "windows.taps", "2")
-BIASED = mutant(convolution, "return y if bias is None", "return y + 1 if bias is None")
+BIASED = mutant(convolution, "return np.swapaxes(sums, 2, 3)", "return 1 + np.swapaxes(sums, 2, 3)")
 DERIVATIVE = r"\bar v = \frac{\partial}{\partial v} \sum g\, y"
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 
 from assay.proofs import kernel
-from assay.proofs.kernel import Agreement, Mutation
+from assay.proofs.kernel import Agreement, Mutation, Question
 from assay.proofs.obligation import Case, Obligation, Twin
 
 REALS: Mapping[str, str] = {
@@ -55,8 +55,8 @@ def kernel_checked(
         generality,
         "kernel",
         "coq",
-        partial(accepted, module, theorems, frozenset(allowed), grid),
-        Twin(changed, partial(rejected, module, mutation)),
+        partial(accepted, module, theorems, frozenset(allowed), grid, mutation),
+        Twin(changed, partial(rejected, module, theorems, grid, mutation)),
         (
             f"proofs/coq/{module}.v states it as {named}, of definitions of its own: that they are "
             "the spec's is read, and checked on a grid",
@@ -67,15 +67,20 @@ def kernel_checked(
 
 
 def accepted(
-    module: str, theorems: tuple[str, ...], allowed: frozenset[str], grid: Grid
+    module: str,
+    theorems: tuple[str, ...],
+    allowed: frozenset[str],
+    grid: Grid,
+    mutation: Mutation | None = None,
 ) -> Iterator[Case]:
-    """One case for each theorem and for each agreement.
+    """One case for each theorem and for each agreement; the mutation is only asked about at the
+    same time.
 
     Raises ValueError for an axiom that is not among the allowed ones.
     """
-    agreements = list(grid())
+    question = Question(module, theorems, tuple(grid()), mutation)
     try:
-        found = kernel.assumptions(module, theorems, agreements)
+        found = kernel.assumptions(question)
     except kernel.Disagreement as error:
         yield Case(str(error), False)
         return
@@ -84,10 +89,12 @@ def accepted(
         if beyond:
             raise ValueError(f"{module}.{theorem} rests on axioms that are not named: {beyond}")
         yield Case(f"{module}.{theorem}: {', '.join(axioms) or 'closed'}", True)
-    yield from (Case(agreement.name, True) for agreement in agreements)
+    yield from (Case(agreement.name, True) for agreement in question.checks)
 
 
-def rejected(module: str, mutation: Mutation) -> Iterator[Case]:
-    """A false case where the mutant is refuted."""
-    found = kernel.refute(module, mutation)
+def rejected(
+    module: str, theorems: tuple[str, ...], grid: Grid, mutation: Mutation
+) -> Iterator[Case]:
+    """A false case where the mutant is refuted, by the run that accepted the statement."""
+    found = kernel.refutation(Question(module, theorems, tuple(grid()), mutation))
     yield Case(found or f"coqc accepts {mutation.new!r}", not found)

@@ -207,7 +207,7 @@ OBLIGATIONS: tuple[Obligation, ...] = (
         partial(linear_is_linear, linear),
         Twin(
             "a constant is added",
-            partial(linear_is_linear, mutant(linear, "return y if", "return y + 1 if")),
+            partial(linear_is_linear, mutant(linear, "return np", "return 1 + np")),
         ),
     ),
     _derived(

@@ -31,7 +31,7 @@ BITS = 100
 
 def _sum(read: Any, weight: np.ndarray, *biases: Any) -> Opaque:
     """r_0 w_0 + r_1 w_1 + ... + the biases, from the left: the order of the spec."""
-    terms = [*(r * w for r, w in zip(read, weight, strict=True)), *(1 * b for b in biases)]
+    terms = [*(r * w for r, w in zip(read, weight, strict=True)), *biases]
     result: Opaque = reduce(operator.add, terms)
     return result
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
-import numpy as np
-import sympy
-
-from assay.proofs.derivation import differentiated
-from assay.proofs.mutants import rebound
+from assay.proofs.derivation import FLINT, pullback_case
+from assay.proofs.mutants import mutant, rebound
 from assay.proofs.obligation import Case, Obligation, Twin
-from assay.proofs.scalars.symbols import Symbolic, expression
-from assay.proofs.theorems.softmax_gradient import residual
+from assay.spec.scans.block import (
+    BlockParameters,
+    BlockState,
+    MambaParameters,
+    mamba_layer,
+    mamba_layer_backward,
+    selective_block,
+    selective_block_backward,
+)
 from assay.spec.scans.causal_conv import causal_conv1d, causal_conv1d_backward
+from assay.spec.scans.compact import compact_ssm, compact_ssm_backward
 from assay.spec.scans.diagonal import diagonal_ssm, diagonal_ssm_backward
 from assay.spec.scans.selective import selective_scan, selective_scan_backward
 
@@ -22,28 +28,24 @@ Layer = Callable[..., Any]
 Shapes = Mapping[str, tuple[int, ...]]
 
 
-def symbols(name: str, shape: tuple[int, ...]) -> np.ndarray:
-    """An array of distinct symbols."""
-    result = np.empty(shape, dtype=object)
-    for i in np.ndindex(*shape):
-        result[i] = Symbolic(sympy.Symbol(f"{name}_{''.join(map(str, i))}"))
-    return result
+class Scan(NamedTuple):
+    """A layer, the sizes at which it is derived, the keywords of its cotangents, and the input
+    whose gradient is shown.
+    """
+
+    forward: Layer
+    backward: Layer
+    sizes: tuple[Shapes, ...]
+    cotangents: Mapping[str, str]
+    shown: str
 
 
-def derivative(layer: Layer, backward: Layer, shapes: Shapes, shown: str) -> Iterator[Case]:
-    """The gradient of sum(outputs g) + sum(state G), entry by entry of every input."""
-    given = {name: symbols(name, shape) for name, shape in shapes.items()}
-    outputs, state = layer(**given)
-    g, last = symbols("g", outputs.shape), symbols("G", state.shape)
-    loss = (sum((outputs * g).flat, Symbolic(0)) + sum((state * last).flat, Symbolic(0))).value
-    gradients = backward(*given.values(), g, last)
-    for (name, values), found in zip(given.items(), gradients, strict=True):
-        for i, (symbol, slope) in enumerate(zip(values.flat, found.flat, strict=True)):
-            got = expression(slope)
-            rest = residual(sympy.diff(loss, symbol.value) - got)
-            readable = name == shown and i == 0
-            steps = differentiated(loss, symbol.value, got, rest) if readable else ()
-            yield Case(f"{symbol.value}: remains {rest}", rest == 0, steps)
+def derivative(scan: Scan) -> Iterator[Case]:
+    """The gradient of sum(outputs g) + sum(state H), at each of the sizes."""
+    for i, shapes in enumerate(scan.sizes):
+        label = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        shown = scan.shown if i == 0 else ""
+        yield pullback_case(label, scan.forward, scan.backward, shapes, scan.cotangents, shown)
 
 
 def selective(steps: int, states: int) -> Shapes:
@@ -64,40 +66,110 @@ def diagonal(steps: int, channels: int) -> Shapes:
     }  # fmt: skip
 
 
+def compact(steps: int, channels: int) -> Shapes:
+    """As ``diagonal``, and gated."""
+    shapes = dict(diagonal(steps, channels))
+    out_proj = shapes.pop("readout")
+    return {**shapes, "gate_proj": (1, channels), "out_proj": out_proj}
+
+
 def taps(steps: int, count: int) -> Shapes:
     """One channel."""
     return {"x": (1, steps, 1), "weight": (count, 1), "bias": (1,), "history": (1, count - 1, 1)}
 
 
-LOST = rebound(selective_scan_backward, _slopes=lambda scan, read: read)
+def block(steps: int, channels: int, states: int, rate: str = "a") -> Shapes:
+    """One feature in and out, two taps; ``rate`` is what the parameter of decay is called."""
+    e, square = (channels,), (channels, channels)
+    mixed = (channels, states)
+    return {
+        "x": (1, steps, 1), "x_proj": (1, channels), "z_proj": (1, channels),
+        "kernel": (2, channels), "conv_bias": e, "dt_proj": square, "dt_bias": e, rate: mixed,
+        "b_proj": mixed, "c_proj": mixed, "d_skip": e, "out_proj": (channels, 1),
+        "h": (1, *mixed), "history": (1, 1, channels),
+    }  # fmt: skip
 
 
-def conv_without_history(*given: Any) -> Any:
+def block_forward(layer: Layer, kind: Any) -> Layer:
+    """A block of named tensors instead of tuples: the outputs and both parts of the state."""
+
+    def forward(*, x: Any, h: Any, history: Any, **parameters: Any) -> tuple[Any, ...]:
+        outputs, state = layer(x, kind(**parameters), BlockState(h, history))
+        return outputs, *state
+
+    return forward
+
+
+def block_backward(layer: Layer, kind: Any) -> Layer:
+    """The same of its gradients."""
+
+    def backward(*, x: Any, h: Any, history: Any, g: Any, **given: Any) -> SimpleNamespace:
+        after = BlockState(given.pop("h_cotangent"), given.pop("history_cotangent"))
+        found = layer(x, kind(**given), BlockState(h, history), g, after)
+        parts = {**found.parameters._asdict(), **found.state._asdict()}
+        return SimpleNamespace(x=found.x, **parts)
+
+    return backward
+
+
+def conv_without_history(*, history_cotangent: Any, **given: Any) -> Any:
     """The cotangent of the history that is handed on is ignored."""
-    return causal_conv1d_backward(*given[:-1])
+    return causal_conv1d_backward(**given)
 
 
-def diagonal_without_last(*given: Any) -> Any:
+def diagonal_without_last(*, state_cotangent: Any, **given: Any) -> Any:
     """The cotangent of the last state is ignored."""
-    return diagonal_ssm_backward(*given[:-1])
+    return diagonal_ssm_backward(**given)
 
 
-def _derived(
-    variant: str, generality: str, case: tuple[Layer, Layer, Shapes, str], text: str, wrong: Layer
-) -> Obligation:
-    layer, backward, shapes, shown = case
+STATE = {"cotangent": "g", "state_cotangent": "H"}
+BLOCK = {"g": "g", "h_cotangent": "H", "history_cotangent": "P"}
+LOST = rebound(selective_scan_backward, _slopes=lambda scan, read: read)
+GATE_OPEN = mutant(compact_ssm_backward, "sigmoid_backward(z, dgated * y)", "dgated * y")
+DETACHED = mutant(selective_block_backward, "du = scan.u + through", "du = scan.u")
+INTO_RATE = mutant(mamba_layer_backward, 'block.a * named.pop("a")', 'named.pop("a")')
+SELECTIVE = Scan(selective_scan, selective_scan_backward, (selective(2, 2),), STATE, "h0")
+DIAGONAL = Scan(diagonal_ssm, diagonal_ssm_backward, (diagonal(2, 2),), STATE, "h0")
+TAPS = Scan(
+    causal_conv1d,
+    causal_conv1d_backward,
+    (taps(2, 3),),
+    {"cotangent": "g", "history_cotangent": "P"},
+    "history",
+)
+COMPACT = Scan(
+    compact_ssm, compact_ssm_backward, (compact(1, 1), compact(2, 2)), STATE, "gate_proj"
+)
+SIZES = ((1, 1, 1), (2, 1, 1), (1, 1, 2))
+SELECTIVE_BLOCK = Scan(
+    block_forward(selective_block, BlockParameters),
+    block_backward(selective_block_backward, BlockParameters),
+    tuple(block(*sizes) for sizes in SIZES),
+    BLOCK,
+    "dt_bias",
+)
+MAMBA = Scan(
+    block_forward(mamba_layer, MambaParameters),
+    block_backward(mamba_layer_backward, MambaParameters),
+    tuple(block(*sizes, "log_a") for sizes in SIZES),
+    BLOCK,
+    "log_a",
+)
+
+
+def _derived(variant: str, generality: str, scan: Scan, text: str, wrong: Layer) -> Obligation:
     name = "scan.vjp_refines"
     return Obligation(
         f"{name}/{variant}",
         name,
-        r"\frac{\partial}{\partial \theta} \left(\sum_t g_t y_t(\theta) + G\, h_T(\theta)\right)"
+        r"\frac{\partial}{\partial \theta} \left(\sum_t g_t y_t(\theta) + H\, h_T(\theta)\right)"
         r" = \bar\theta",
         f"{generality}; into every input and the state before the first step",
         "derived",
         "sympy",
-        partial(derivative, layer, backward, shapes, shown),
-        Twin(text, partial(derivative, layer, wrong, shapes, shown)),
-        ("sympy's derivative of exp, of a sum and of a product",),
+        partial(derivative, scan),
+        Twin(text, partial(derivative, scan._replace(backward=wrong))),
+        ("the derivatives of exp and log, and the chain rule", FLINT),
     )
 
 
@@ -105,22 +177,45 @@ OBLIGATIONS: tuple[Obligation, ...] = (
     _derived(
         "selective",
         "selective_scan_backward, two steps, one channel of two states",
-        (selective_scan, selective_scan_backward, selective(2, 2), "h0"),
+        SELECTIVE,
         "cotangents are not moved back",
         LOST,
     ),
     _derived(
         "diagonal",
         "diagonal_ssm_backward, two steps, two channels",
-        (diagonal_ssm, diagonal_ssm_backward, diagonal(2, 2), "h0"),
+        DIAGONAL,
         "the cotangent of the last state is ignored",
         diagonal_without_last,
     ),
     _derived(
         "taps",
         "causal_conv1d_backward, two steps, three taps",
-        (causal_conv1d, causal_conv1d_backward, taps(2, 3), "history"),
+        TAPS,
         "the cotangent of the history that is handed on is ignored",
         conv_without_history,
+    ),
+    _derived(
+        "compact",
+        "compact_ssm_backward, one step of one channel and two of two",
+        COMPACT,
+        "the gate's slope s (1 - s) is left out",
+        GATE_OPEN,
+    ),
+    _derived(
+        "block",
+        "selective_block_backward, two taps; one and two steps of one channel and state, one step "
+        "of two states",
+        SELECTIVE_BLOCK,
+        "delta, b and c are taken for constants",
+        block_backward(DETACHED, BlockParameters),
+    ),
+    _derived(
+        "mamba",
+        "mamba_layer_backward, two taps; one and two steps of one channel and state, one step of "
+        "two states",
+        MAMBA,
+        "the gradient into a is given for the one into its logarithm",
+        block_backward(INTO_RATE, MambaParameters),
     ),
 )

@@ -16,7 +16,7 @@ import z3
 from assay.proofs.laws import subterms
 from assay.proofs.mutants import mutant
 from assay.proofs.obligation import Body, Case, Obligation, Premise, Query, Status, Twin
-from assay.proofs.scalars.ieee import Float, Float16, Float32, finite
+from assay.proofs.scalars.ieee import BFloat16, Float, Float16, Float32, finite
 from assay.proofs.scalars.terms import row
 from assay.proofs.theorems.every_number import judged, numbers, stored, truth, worst_ulps
 from assay.proofs.theorems.rows import Softmax
@@ -61,6 +61,10 @@ def shifted(f: Softmax, kind: Kind) -> Iterator[Query]:
         yield Query(name, goal, given, witness)
 
 
+CAP: dict[Kind, float] = {Float16: 2.0**10, BFloat16: 2.0**7}
+"""Half of the mass at which adding 1 no longer shows in the format."""
+
+
 def rescaled(step: Callable[..., OnlineState], kind: Kind, start: float) -> Iterator[Query]:
     """The factor that an old sum is rescaled with lies in [0, 1], and the mass stays at least 1.
 
@@ -68,10 +72,13 @@ def rescaled(step: Callable[..., OnlineState], kind: Kind, start: float) -> Iter
     read off a sum of 1 to which a value of 0 is added.
     """
     top, mass, score = (kind.variable(n) for n in ("m", "l", "s"))
-    zero, one, cap = (kind(x).term for x in (0, 1, 2.0**10))
+    zero, one, cap = (kind(x).term for x in (0, 1, CAP[kind]))
     given = (
         Premise(r"m, s, l \text{ finite}", finite(top, mass, score)),
-        Premise(r"1 \le l \le 2^{10}", z3.And(z3.fpLEQ(one, mass.term), z3.fpLEQ(mass.term, cap))),
+        Premise(
+            rf"1 \le l \le {CAP[kind]:.0f}",
+            z3.And(z3.fpLEQ(one, mass.term), z3.fpLEQ(mass.term, cap)),
+        ),
     )
     witness = {n: kind.NUMPY(1) for n in ("m", "l", "s")}
     values = row(kind(0)).reshape(1, 1)
@@ -237,19 +244,22 @@ def _bitwise(kind: Kind) -> Iterator[Obligation]:
 
 OBLIGATIONS: tuple[Obligation, ...] = (
     *(o for kind in (Float16, Float32) for o in _bitwise(kind)),
-    _obligation(
-        "softmax.online",
-        "float16-factors",
-        r"0 \le e^{m - m'} \le 1,\quad l \ge 1 \Rightarrow l' \ge 1",
-        "float16: one more key after any state with a finite maximum and 1 <= l <= 1024, and an "
-        "all-blocked block before any key",
-        partial(rescaled, online_step, Float16, 0.0),
-        Twin(
-            "the maximum starts at -inf and nothing guards the factor: -inf + inf is NaN",
-            partial(rescaled, UNGUARDED, Float16, -np.inf),
-        ),
-        FPA,
-        EXP,
+    *(
+        _obligation(
+            "softmax.online",
+            f"{kind.NUMPY.__name__}-factors",
+            r"0 \le e^{m - m'} \le 1,\quad l \ge 1 \Rightarrow l' \ge 1",
+            f"{kind.NUMPY.__name__}: one more key after any state with a finite maximum and 1 <= l "
+            f"<= {CAP[kind]:.0f}, and an all-blocked block before any key",
+            partial(rescaled, online_step, kind, 0.0),
+            Twin(
+                "the maximum starts at -inf and nothing guards the factor: -inf + inf is NaN",
+                partial(rescaled, UNGUARDED, kind, -np.inf),
+            ),
+            FPA,
+            EXP,
+        )
+        for kind in (Float16, BFloat16)
     ),
     _obligation(
         "softmax.sentinel",

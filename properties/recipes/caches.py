@@ -12,31 +12,50 @@ from assay.properties.draw import Draw, choice
 from assay.properties.recipe import Inputs, Recipe, Structure
 
 CHUNKS = (1, 2, 3, 4, 5, 7, 8, 16, 17)
-SLOTS = (1, 2, 3, 4, 5, 7, 8, 16, 17, 33)
+SLOTS = (1, 2, 3, 5, 8, 16, 17, 33, 48)
+LINES = (1, 2, 4, 6, 8, 10)
 MOST = 96
 """Tokens of one stream."""
 
-EVERYTHING = ("append", "append", "append", "overflow", "reorder", "reset")
+EVERYTHING = ("append", "append", "overflow", "reorder", "reset")
 
 
 def draw_script(
-    draw: Draw, rows: int, capacity: int, actions: tuple[str, ...], *, rolling: bool = False
+    draw: Draw,
+    rows: int,
+    capacity: int,
+    actions: tuple[str, ...],
+    *,
+    rolling: bool = False,
+    chunks: tuple[int, ...] = CHUNKS,
 ) -> tuple[str, ...]:
-    """Steps that are legal one after the other, a first chunk in front."""
+    """Steps that are legal one after the other, a first chunk in front; ``chunks``: their sizes.
+
+    Where no token fits, something else is done than to append; and where one does, the last step
+    appends, so that what the others did is read.
+    """
     script: list[str] = []
+    others = tuple(a for a in actions if a != "append")
     length = total = 0
-    for _ in range(draw(choice(1, 2, 3, 4, 6, 8))):
+    lines = draw(choice(*LINES))
+    while len(script) < lines:
         free = MOST if rolling else capacity - length
-        action = draw(choice(*actions)) if script else "append"
-        count = min(draw(choice(*CHUNKS)), free) if action == "append" else 0
-        if action == "append" and not count and "overflow" in actions:
-            action = "overflow"
-        if action == "overflow":
-            count = capacity - length + draw(choice(1, 2, 5))
+        last = len(script) in (0, lines - 1)
+        action = "append" if last else draw(choice(*actions))
+        if action == "append" and not free:
+            if not others:
+                break
+            action = draw(choice(*others))
+        if action == "append":
+            count = min(draw(choice(*chunks)), free)
+        elif action == "overflow":
+            count = free + draw(choice(1, 2, 5))
+        else:
+            count = 0
         if total + count > MOST:
             break
         total += count
-        if action == "append" and count:
+        if action == "append":
             length += count
             script.append(f"append {count}")
         elif action == "overflow":
@@ -63,7 +82,7 @@ def draw_sizes(draw: Draw, ctx: Context) -> dict[str, int]:
     value_width = draw(choice(width, 1, 3, 8)) if ctx.contract.value_width else width
     return {
         "Nl": draw(choice(1, 2, 3)),
-        "B": draw(choice(1, 2, 3)),
+        "B": draw(choice(1, 2, 3, 2)),
         "H": kv_heads * groups,
         "Hkv": kv_heads,
         "D": width,
@@ -79,13 +98,17 @@ def session(
     rolling: bool = False,
     padded: bool = True,
 ) -> Structure:
-    """Sizes and attributes of a session of these actions."""
+    """Sizes and attributes of a session of these actions: of chunks that may fill all slots at
+    once, or of small ones, so that there is a past when something else happens.
+    """
     dims, capacity = draw_sizes(draw, ctx), draw(choice(*SLOTS))
     if rolling:
         actions = tuple(a for a in actions if a != "overflow")
-    script = draw_script(draw, dims["B"], capacity, actions, rolling=rolling)
+    most = draw(choice(capacity, max(1, capacity // 3)))
+    chunks = tuple(c for c in CHUNKS if c <= most) if not rolling else CHUNKS
+    script = draw_script(draw, dims["B"], capacity, actions, rolling=rolling, chunks=chunks)
     attributes: dict[str, Any] = {"script": script, "capacity": capacity, "rolling": rolling}
-    if padded and not rolling and ctx.takes("pads") and draw(choice(0, 0, 1)):
+    if padded and not rolling and ctx.takes("pads") and draw(choice(0, 1)):
         attributes["pads"] = tuple(draw(choice(0, 1, 2, 3, 7)) for _ in range(dims["B"]))
     return {**dims, "T": stream_length(script)}, attributes
 

@@ -21,6 +21,8 @@ Rule = tuple[int, int, int, int]
 RULES: tuple[Rule, ...] = tuple(
     sorted(product((1, 2, 3, 4), (1, 2, 3), (0, 1, 2), (1, 2, 3)), key=lambda r: (sum(r), r))
 )
+USUAL: Rule = (3, 1, 1, 1)
+"""What most layers have along every axis, for which libraries have forms of their own."""
 CHANNELS = (1, 2, 3, 4, 8, 16, 17)
 BATCHES = (1, 2, 3)
 ROOM = {1: 130, 2: 8, 3: 3}
@@ -62,10 +64,22 @@ def least(rule: Rule) -> int:
     return max(1, d * (k - 1) + 1 - 2 * p)
 
 
+def _offered(ctx: Context, rule: Rule) -> Rule:
+    """The rule with the defaults of keywords that the backend does not take."""
+    k, s, p, d = rule
+    return (
+        k,
+        s if ctx.takes("stride") else 1,
+        p if ctx.takes("padding") else 0,
+        d if ctx.takes("dilation") else 1,
+    )
+
+
 def _windows(draw: Draw, ctx: Context) -> tuple[dict[str, int], dict[str, Any], int]:
     """Axes, kernel and rules under which at least one window fits, and the number of products."""
     axes = draw(choice(1, 2, 3))
-    rules = [draw(choice(*RULES)) for _ in range(axes)]
+    usual = draw(choice(False, False, True))
+    rules = [_offered(ctx, USUAL if usual else draw(choice(*RULES))) for _ in range(axes)]
     room = _room(draw, ctx, axes)
     n = [least(r) + extra for r, extra in zip(rules, room, strict=True)]
     kernel, stride, padding, dilation = zip(*rules, strict=True)
@@ -157,7 +171,7 @@ POOLS: tuple[Rule, ...] = tuple(r for r in RULES if r[3] == 1 and 2 * r[2] <= r[
 
 def _pooling(draw: Draw, ctx: Context) -> Structure:
     axes = draw(choice(1, 2, 3))
-    rules = [draw(choice(*POOLS)) for _ in range(axes)]
+    rules = [_offered(ctx, draw(choice(*POOLS))) for _ in range(axes)]
     room = _room(draw, ctx, axes)
     n = [least(r) + extra for r, extra in zip(rules, room, strict=True)]
     kernel, stride, padding, _ = zip(*rules, strict=True)

@@ -71,9 +71,11 @@ def _embedding_shapes(case: Case) -> dict[str, tuple[int, ...]]:
 
 
 def ids(case: Case, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Rows of the table, of all or of the first three alone."""
+    """Rows of the table, of all or of the first three alone, and now and then the padding row."""
     rows = case.dims["V"] if rng.random() < 0.5 else min(case.dims["V"], 3)
-    return rng.integers(0, rows, shape)
+    padding = case.attributes.get("padding_idx")
+    found = rng.integers(0, rows, shape)
+    return found if padding is None else np.where(rng.random(shape) < 0.25, padding, found)
 
 
 def _spoil_embedding(case: Case, inputs: Inputs) -> dict[str, Inputs]:

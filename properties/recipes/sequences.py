@@ -10,7 +10,7 @@ import numpy as np
 from assay.properties.case import Case
 from assay.properties.context import Context
 from assay.properties.draw import HALVES, Draw, choice
-from assay.properties.recipe import Inputs, Recipe, Structure
+from assay.properties.recipe import Inputs, Recipe, Structure, any_number
 from assay.spec.ops import op as catalogue
 
 
@@ -128,6 +128,16 @@ def rates(case: Case, rng: np.random.Generator, shape: tuple[int, ...]) -> np.nd
     return np.asarray(kinds[rng.integers(len(kinds))])
 
 
+def _legal_steps(case: Case, array: np.ndarray) -> np.ndarray:
+    """No step goes back."""
+    return np.abs(array)
+
+
+def _legal_rates(case: Case, array: np.ndarray) -> np.ndarray:
+    """Every state decays."""
+    return np.where(array > 0, array, np.ones_like(array))
+
+
 def _longer(x: np.ndarray, axis: int) -> np.ndarray:
     """One entry more along an axis."""
     return np.concatenate([x, np.take(x, [0], axis=axis)], axis=axis)
@@ -195,6 +205,7 @@ SEQUENCES: tuple[Recipe, ...] = (
         _scan,
         sizes_of,
         special={"a": factors},
+        legal={"a": any_number},
         batched=("a", "b", "x", "h0"),
         empties=("B", "T", "E"),
         spoil=_spoil,
@@ -205,6 +216,7 @@ SEQUENCES: tuple[Recipe, ...] = (
             _scan,
             sizes_of,
             special={"a": factors},
+            legal={"a": any_number},
             values=_weights(op, "x", "a", "h0"),
             batched=("x", "h0"),
             empties=("B", "T", "I", "E", "O"),
@@ -225,6 +237,7 @@ SEQUENCES: tuple[Recipe, ...] = (
         _scan,
         sizes_of,
         special={"delta": steps, "a": rates},
+        legal={"delta": _legal_steps, "a": _legal_rates},
         batched=("u", "delta", "b", "c", "h0"),
         empties=("B", "T", "E", "Ns"),
         spoil=_spoil,
@@ -234,6 +247,7 @@ SEQUENCES: tuple[Recipe, ...] = (
         _scan,
         sizes_of,
         special={"a": rates},
+        legal={"a": _legal_rates},
         values=_weights("selective_block", "x", "a", "h0", "history"),
         batched=("x", "h0", "history"),
         empties=("B", "T", "I", "E", "Ns", "O"),

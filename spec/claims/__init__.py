@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from assay.spec.claims.activation import ACTIVATION
 from assay.spec.claims.attention import ATTENTION
+from assay.spec.claims.block import BLOCK
 from assay.spec.claims.bounds import BOUNDS
 from assay.spec.claims.cache import CACHE
 from assay.spec.claims.entry import Claim, Kind
@@ -23,6 +24,7 @@ from assay.spec.claims.spectral import SPECTRAL
 __all__ = [
     "ACTIVATION",
     "ATTENTION",
+    "BLOCK",
     "BOUNDS",
     "CACHE",
     "CLAIMS",
@@ -54,6 +56,7 @@ CLAIMS: tuple[Claim, ...] = (
     *SCANS,
     *SPATIAL,
     *SPECTRAL,
+    *BLOCK,
     *BOUNDS,
     *HYGIENE,
 )

@@ -88,6 +88,14 @@ BOUNDS: tuple[Claim, ...] = (
         "P",
     ),
     _bounds(
+        "scaling",
+        "value",
+        "A power of two scales rounded sums and products bit for bit above the subnormal numbers.",
+        r"\operatorname{fl}(2^k x + 2^k y) = 2^k \operatorname{fl}(x + y),\quad"
+        r" \operatorname{fl}((2^k x)\, y) = 2^k \operatorname{fl}(x y)",
+        "P",
+    ),
+    _bounds(
         "covers",
         "value",
         "The bound of an op is never below the true error of its evaluation in float32.",

@@ -5,16 +5,17 @@ from __future__ import annotations
 from assay.spec.claims.entry import Claim, family
 
 _cache = family("cache", "kv_cache")
+_decoder = family("cache", "kv_cache", "gpt_decode")
 
 CACHE: tuple[Claim, ...] = (
-    _cache(
+    _decoder(
         "decode_equals_full",
         "value",
         "Decoding with the cache gives the rows of the full causal run: the same keys are visible.",
         r"\{j : j \le \ell + i\} = \{j : j \le t\} \text{ for } t = \ell + i",
         "PT",
     ),
-    _cache(
+    _decoder(
         "chunk_split",
         "invariance",
         "However a sequence is cut into chunks, the outputs are the same.",
@@ -49,21 +50,21 @@ CACHE: tuple[Claim, ...] = (
         r"\operatorname{pos}(x_t) = t",
         "PT",
     ),
-    _cache(
+    _decoder(
         "capacity",
         "state",
         "A chunk that does not fit is an error that says so, and the cache is as before.",
         r"\ell + T > M \Rightarrow \text{error},\; s' = s",
         "PTX",
     ),
-    _cache(
+    _decoder(
         "reorder",
         "state",
         "Each row chosen to go on carries its own past in every layer.",
         r"s'_b = s_{\pi(b)}",
         "PTX",
     ),
-    _cache(
+    _decoder(
         "left_pad",
         "invariance",
         "Padding on the left changes nothing for the real tokens; a padding query sees itself and"
@@ -78,7 +79,7 @@ CACHE: tuple[Claim, ...] = (
         r"t \bmod M = s,\; \ell - M \le t < \ell \;\Rightarrow\; \text{slot } s \text{ holds } t",
         "PT",
     ),
-    _cache(
+    _decoder(
         "reset",
         "state",
         "After a reset the cache acts like a new one, whatever its slots still hold.",

@@ -22,7 +22,7 @@ RECURRENT: tuple[Claim, ...] = (
         "The gradients through time, those of the initial state included, equal the spec's.",
         r"\langle \bar h, \delta h \rangle = \langle \bar x, \delta x \rangle"
         r" + \langle \bar\theta, \delta\theta \rangle + \langle \bar h_0, \delta h_0 \rangle",
-        "T",
+        "PT",
     ),
     _recurrent(
         "streaming",

@@ -1,4 +1,5 @@
-"""Error bounds of activations whose forms in use differ: sigmoid, silu, softplus and gelu.
+"""Error bounds of activations whose forms in use differ: sigmoid, silu, softplus, gelu, and tanh's
+gradient.
 
 The rules of running analysis cover 1 / (1 + exp(-x)) as they cover exp(x) / (1 + exp(x)), but for
 one thing: exp(-x) overflows for x below -ln(largest number), and a result that is less than about
@@ -16,7 +17,13 @@ import numpy as np
 from assay.spec.arithmetic import Arithmetic
 from assay.spec.functions import log1p
 from assay.spec.inexact import RUNNING_SLACK, Inexact, running_bound, widest
-from assay.spec.layers.activations import Approximate, gelu, gelu_backward, softplus
+from assay.spec.layers.activations import (
+    Approximate,
+    gelu,
+    gelu_backward,
+    softplus,
+    tanh_backward,
+)
 from assay.spec.scalars import Array, exp
 
 
@@ -86,3 +93,22 @@ def gelu_backward_bound(
         arithmetic,
     )
     return bound["x"] + _loose_erf(cotangent, approximate, arithmetic)
+
+
+def _tanh_slope(x: Any, cotangent: Any) -> Any:
+    """g (1 - tanh(x)^2) by exponentials, as the derivative of a quotient of them comes out."""
+    e = exp(-2 * np.abs(x))
+    return cotangent * (4 * e / ((1 + e) * (1 + e)))
+
+
+def tanh_backward_bound(x: Array, cotangent: Array, arithmetic: Arithmetic) -> Array:
+    """Running bound of the gradient of tanh, by its value or by exponentials.
+
+    >>> small = tanh_backward_bound(np.array([1e-4]), np.array([1.0]), Arithmetic())
+    >>> bool(3 * Arithmetic().u_acc < small[0] < 30 * Arithmetic().u_acc)
+    True
+    """
+    given = {"x": x, "g": cotangent}
+    by_value = running_bound(lambda a: {"x": tanh_backward(a["x"], a["g"])}, given, arithmetic)
+    by_powers = running_bound(lambda a: {"x": _tanh_slope(a["x"], a["g"])}, given, arithmetic)
+    return widest(by_value, by_powers)["x"]

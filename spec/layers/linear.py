@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
+from assay.spec.contraction import product_plus
 from assay.spec.scalars import Array
 
 Weight = Shaped[np.ndarray, "O I"]
@@ -41,8 +42,8 @@ def linear(
     [[16.0]]
     """
     _check(x, weight, bias)
-    y = np.matmul(x, np.swapaxes(weight, 0, 1))
-    return y if bias is None else y + bias
+    columns = np.swapaxes(weight, 0, 1)
+    return np.matmul(x, columns) if bias is None else product_plus(x, columns, bias)
 
 
 def linear_backward(

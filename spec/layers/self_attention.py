@@ -46,13 +46,17 @@ class Sight:
     """Which keys the queries of a layer see: all, or those up to their own position (causal).
 
     pads  row b begins with pads[b] padding tokens, which are seen by themselves only; causal
+    keys  the keys of row b that any query sees; without ``pads``
     """
 
     causal: bool = False
     pads: Int[np.ndarray, " B"] | None = None
+    keys: Bool[np.ndarray, "B S"] | None = None
 
-    def mask(self, tokens: int) -> Bool[np.ndarray, "B 1 T T"] | None:
+    def mask(self, tokens: int) -> Bool[np.ndarray, "B 1 T S"] | None:
         """What the causal flag alone does not say."""
+        if self.keys is not None:
+            return self.keys[:, None, None, :]
         return None if self.pads is None else padded_visible(self.pads, tokens)
 
 

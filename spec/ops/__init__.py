@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from assay.spec.ops.activation import ACTIVATION
 from assay.spec.ops.attention import ATTENTION
+from assay.spec.ops.block import BLOCK
 from assay.spec.ops.cache import KV_CACHE
 from assay.spec.ops.entry import Arrays, Attribute, Input, Op
 from assay.spec.ops.linear import LINEAR
@@ -15,6 +16,7 @@ from assay.spec.ops.scans import SCANS
 from assay.spec.ops.softmax import MASKED_SOFTMAX
 from assay.spec.ops.spatial import SPATIAL
 from assay.spec.ops.spectral import SPECTRAL
+from assay.spec.ops.training import TRAINING
 
 __all__ = ["OPS", "Arrays", "Attribute", "Input", "Op", "op"]
 
@@ -30,7 +32,9 @@ OPS: tuple[Op, ...] = (
     *SPATIAL,
     *SPECTRAL,
     *SCANS,
+    *BLOCK,
     *MODEL,
+    *TRAINING,
 )
 
 

@@ -14,6 +14,7 @@ from assay.spec.layers.activation_bounds import (
     gelu_backward_bound,
     gelu_bound,
     softplus_bound,
+    tanh_backward_bound,
 )
 from assay.spec.layers.dropout import dropout, dropout_backward
 from assay.spec.ops.entry import Arrays, Attribute, Attributes, Input, Op
@@ -85,6 +86,14 @@ def _gelu_backward_bound(
 
 
 RELU = _pointwise("relu", "max(x, 0)", activations.relu, activations.relu_backward)
+
+
+def _tanh_backward_bound(
+    inputs: Arrays, cotangents: Arrays, attributes: Attributes, arithmetic: Arithmetic
+) -> dict[str, np.ndarray]:
+    return {"x": tanh_backward_bound(inputs["x"], cotangents["out"], arithmetic)}
+
+
 GELU = _pointwise(
     "gelu",
     "x times the mass of a standard normal below x, or its tanh form",
@@ -110,7 +119,13 @@ SIGMOID = _pointwise(
     bound=_flushed(activations.sigmoid),
     backward_bound=_flushed_backward(activations.sigmoid_backward),
 )
-TANH = _pointwise("tanh", "hyperbolic tangent", activations.tanh, activations.tanh_backward)
+TANH = _pointwise(
+    "tanh",
+    "hyperbolic tangent",
+    activations.tanh,
+    activations.tanh_backward,
+    backward_bound=_tanh_backward_bound,
+)
 SOFTPLUS = _pointwise(
     "softplus",
     "ln(1 + exp(x))",

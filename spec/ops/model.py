@@ -11,6 +11,7 @@ from assay.spec.models.flat import configure, pack, unpack
 from assay.spec.models.networks.catalogue import NETWORKS
 from assay.spec.models.networks.passes import INPUT
 from assay.spec.ops.entry import Arrays, Attribute, Input, Op
+from assay.spec.ops.model_decoding import GPT_DECODE
 
 Results = dict[str, np.ndarray]
 
@@ -47,6 +48,10 @@ def _model(name: str, summary: str, read: Input, out: tuple[str, ...], default: 
     )
 
 
+_IMAGES = Input("x", ("B", "Cin", "*n"))
+_IDS = Input("ids", ("B", "T"), differentiable=False, holds="int")
+_SYMBOLS = Input("x", ("B", "T", "V"))
+
 MODEL: tuple[Op, ...] = (
     _model(
         "mlp",
@@ -58,25 +63,54 @@ MODEL: tuple[Op, ...] = (
     _model(
         "resnet",
         "residual network: logits of images from its state",
-        Input("x", ("B", "Cin", "*n")),
+        _IMAGES,
         ("B", "V"),
         '{"channels": 4, "spatial": [5, 6], "hidden": 2, "classes": 7}',
     ),
     _model(
-        "gpt",
-        "the course GPT: logits of the next token at every place, from its state",
-        Input("ids", ("B", "T"), differentiable=False, holds="int"),
-        ("B", "T", "V"),
-        '{"vocabulary": 7, "context": 6, "layers": 1, "heads": 2, "width": 4}',
+        "vit",
+        "vision transformer: logits of images from its state",
+        _IMAGES,
+        ("B", "V"),
+        '{"channels": 4, "spatial": [5, 6], "kernel": [2, 3], "classes": 7}',
+    ),
+    *(
+        _model(
+            name,
+            f"{words}: logits of the next token at every place, from its state",
+            _IDS,
+            ("B", "T", "V"),
+            '{"vocabulary": 7, "context": 6, "layers": 1, "heads": 2, "width": 4}',
+        )
+        for name, words in (("gpt", "the course GPT"), ("char_gpt", "causal transformer"))
     ),
     *(
         _model(
             name,
             f"language model of {cells}: logits at every step, from its state and symbols",
-            Input("x", ("B", "T", "V")),
+            _SYMBOLS,
             ("B", "T", "V"),
-            '{"vocabulary": 7, "hidden": 2}',
+            default,
         )
-        for name, cells in (("rnn_lm", "Elman cells"), ("lstm_lm", "LSTM cells"))
+        for name, cells, default in (
+            ("rnn_lm", "Elman cells", '{"vocabulary": 7, "hidden": 2}'),
+            ("lstm_lm", "LSTM cells", '{"vocabulary": 7, "hidden": 2}'),
+            ("mamba_lm", "selective layers", '{"vocabulary": 7, "hidden": 2, "states": 3}'),
+        )
     ),
+    _model(
+        "lstm_regression",
+        "LSTM cells and a linear map of every hidden state, from its state and inputs",
+        Input("x", ("B", "T", "I")),
+        ("B", "T", "O"),
+        '{"inputs": 3, "hidden": 2, "outputs": 4}',
+    ),
+    _model(
+        "fno",
+        "Fourier neural operator: a field from a field on the same grid, and from its state",
+        Input("x", ("B", "*n", "1")),
+        ("B", "*n", "1"),
+        '{"spatial": [5, 6], "modes": [2, 2], "width": 3}',
+    ),
+    GPT_DECODE,
 )

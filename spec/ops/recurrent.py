@@ -1,8 +1,8 @@
 """Recurrent layers in the catalogue.
 
-The bounds hold for every order of a gate's sum, bias included, for both forms of a GRU's blend, and
-for gates as exp(x) / (1 + exp(x)) or 1 / (1 + exp(-x)). Not covered is (1 + tanh(x/2)) / 2, which
-keeps no digit of a gate that is nearly shut (see ``layers.activation_bounds``).
+The bounds hold for every order of a gate's sum and of what flows into a state, for both forms of a
+GRU's blend, and for gates as exp(x) / (1 + exp(x)) or 1 / (1 + exp(-x)). Not covered is (1 +
+tanh(x/2)) / 2, which keeps no digit of a gate that is nearly shut (``layers.activation_bounds``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import numpy as np
 from assay.spec.arithmetic import Arithmetic
 from assay.spec.inexact import widest
 from assay.spec.ops.entry import Arrays, Attribute, Input, Op, running, running_backward
-from assay.spec.recurrent.gates import added_within
 from assay.spec.recurrent.gru import CONVEX, LEANING, gru, gru_backward
 from assay.spec.recurrent.lstm import lstm, lstm_backward
 from assay.spec.recurrent.rnn import rnn, rnn_backward
@@ -65,10 +64,10 @@ def _gru_bound(inputs: Arrays, attributes: Attributes, arithmetic: Arithmetic) -
 def _gru_backward_bound(
     inputs: Arrays, cotangents: Arrays, attributes: Attributes, arithmetic: Arithmetic
 ) -> Results:
-    """Either form of the blend, its gradient alike, and every order of what flows into a state."""
+    """Either form of the blend, and its gradient alike."""
     return widest(
         *(
-            running_backward(_backward(gru_backward, blend=blend, join=added_within))(
+            running_backward(_backward(gru_backward, blend=blend))(
                 inputs, cotangents, attributes, arithmetic
             )
             for blend in (CONVEX, LEANING)
@@ -90,8 +89,6 @@ RNN = Op(
     outputs={"out": _OUT, "h": _STATE},
     forward=_forward(rnn),
     backward=_backward(rnn_backward),
-    # A kernel may add a cotangent first or last: in whichever order, as one more term of the sum.
-    backward_bound=running_backward(_backward(rnn_backward, join=added_within)),
 )
 
 LSTM = Op(
@@ -109,7 +106,6 @@ LSTM = Op(
     outputs={"out": _OUT, "h": _STATE, "c": _STATE},
     forward=_forward(lstm),
     backward=_backward(lstm_backward),
-    backward_bound=running_backward(_backward(lstm_backward, join=added_within)),
 )
 
 GRU = Op(

@@ -1,4 +1,9 @@
-"""Convolution, pooling and patch embedding in the catalogue."""
+"""Convolution, pooling and patch embedding in the catalogue.
+
+Their bounds hold for direct sums of the products, in any order. Winograd's and Fourier forms
+transform inputs and kernel first, and their error follows the size of what is transformed, not of
+the products: for a convolution that declares it ``spec.spatial.normwise`` adds what this takes.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,16 @@ from typing import Any
 import numpy as np
 
 from assay.spec.arithmetic import Arithmetic
-from assay.spec.ops.entry import Arrays, Attribute, Attributes, Input, Op
-from assay.spec.spatial import bounds, convolution, patches, pooling
+from assay.spec.ops.entry import (
+    Arrays,
+    Attribute,
+    Attributes,
+    Input,
+    Op,
+    running,
+    running_backward,
+)
+from assay.spec.spatial import convolution, normwise, patches, pooling
 
 
 def _convolution_forward(inputs: Arrays, attributes: Attributes) -> dict[str, np.ndarray]:
@@ -29,7 +42,20 @@ def _convolution_backward(
 def _convolution_bound(
     inputs: Arrays, attributes: Attributes, arithmetic: Arithmetic
 ) -> dict[str, np.ndarray]:
-    return {"out": bounds.convolution_bound(inputs, attributes, arithmetic)}
+    direct = running(_convolution_forward)(inputs, attributes, arithmetic)
+    if not arithmetic.normwise:
+        return direct
+    return {"out": direct["out"] + normwise.convolution_slack(inputs, attributes, arithmetic)}
+
+
+def _convolution_backward_bound(
+    inputs: Arrays, cotangents: Arrays, attributes: Attributes, arithmetic: Arithmetic
+) -> dict[str, np.ndarray]:
+    direct = running_backward(_convolution_backward)(inputs, cotangents, attributes, arithmetic)
+    if not arithmetic.normwise:
+        return direct
+    more = normwise.convolution_backward_slack(inputs, cotangents, attributes, arithmetic)
+    return {n: bound + more.get(n, 0.0) for n, bound in direct.items()}
 
 
 def _patch_forward(inputs: Arrays, attributes: Attributes) -> dict[str, np.ndarray]:
@@ -54,12 +80,6 @@ def _patch_backward(
         **attributes,
     )
     return {n: g for n, g in gradients._asdict().items() if n in inputs}
-
-
-def _patch_bound(
-    inputs: Arrays, attributes: Attributes, arithmetic: Arithmetic
-) -> dict[str, np.ndarray]:
-    return {"tokens": bounds.patch_embedding_bound(inputs, attributes, arithmetic)}
 
 
 _POOLS: Mapping[str, tuple[Any, Any]] = {
@@ -106,6 +126,7 @@ CONVOLUTION = Op(
     forward=_convolution_forward,
     backward=_convolution_backward,
     bound=_convolution_bound,
+    backward_bound=_convolution_backward_bound,
 )
 
 PATCH_EMBEDDING = Op(
@@ -124,7 +145,6 @@ PATCH_EMBEDDING = Op(
     outputs={"tokens": ("B", "M", "D")},
     forward=_patch_forward,
     backward=_patch_backward,
-    bound=_patch_bound,
 )
 
 POOLING = Op(

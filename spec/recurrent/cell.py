@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from assay.spec.recurrent.gates import Join
 from assay.spec.scalars import Array
 
 State = tuple[Array, ...]
@@ -27,10 +26,8 @@ class Cell(Protocol):
         """The state after the step."""
         ...
 
-    def back(
-        self, reading: Any, after: State, d: State, before: Array, join: Join
-    ) -> tuple[State, Array]:
+    def back(self, reading: Any, after: State, d: State, before: Array) -> tuple[State, Array]:
         """Gradients of one step, given ``d`` into the state after it: into the state before, with
-        the cotangent ``before`` of its output added by ``join``; into the sums of the gates.
+        the cotangent ``before`` of its output added; into the sums of the gates.
         """
         ...

@@ -6,32 +6,27 @@ are stacked on a leading axis: weight [G, Hd, I+Hd] and bias [G, Hd].
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Shaped
 
+from assay.spec.contraction import product_plus
 from assay.spec.layers.activations import sigmoid
 from assay.spec.scalars import Array
 
-Join = Callable[..., Array]
-"""(dz [..., n], weight [n, Hd], *terms [..., Hd]) -> dz weight + the terms"""
-
 
 def weighted(
-    x: Shaped[np.ndarray, "*b n"], weight: Shaped[np.ndarray, "*g m n"], bias: Array
+    x: Shaped[np.ndarray, "*b n"], weight: Shaped[np.ndarray, "*g m n"], *biases: Array
 ) -> Array:
-    """[W b] [x; 1]: the bias is one more term of the sum, which a kernel may add first or last.
+    """W x + biases: one sum, in whichever order.
 
-    x [..., B, n], weight [..., m, n], bias [..., m] -> [..., B, m], leading axes broadcast.
+    x [..., B, n], weight [..., m, n], each bias [..., m] -> [..., B, m], leading axes broadcast.
 
     >>> weighted(np.array([[1.0, 2.0]]), np.array([[3.0, 4.0]]), np.array([5.0])).tolist()
     [[16.0]]
     """
-    ones = np.ones((*x.shape[:-1], 1), dtype=x.dtype)
-    columns = np.concatenate([weight, bias[..., None]], axis=-1)
-    return np.matmul(np.concatenate([x, ones], axis=-1), np.swapaxes(columns, -1, -2))
+    return product_plus(x, np.swapaxes(weight, -1, -2), *(b[..., None, :] for b in biases))
 
 
 def joined(x: Shaped[np.ndarray, "*b I"], h: Shaped[np.ndarray, "*b Hd"]) -> Array:
@@ -56,23 +51,6 @@ def opened(sums: Array) -> Array:
     [0.5]
     """
     return sigmoid(sums)
-
-
-def added(dz: Array, weight: Array, *terms: Array) -> Array:
-    """What flows back into a state: dz weight, and the terms that arrive by other ways."""
-    return sum(terms, start=np.matmul(dz, weight))
-
-
-def added_within(dz: Array, weight: Array, *terms: Array) -> Array:
-    """``added`` as one product [dz, terms] [weight; 1; ...], summed in any order of all its terms.
-
-    >>> one = np.ones((1, 1))
-    >>> added_within(one, 3 * one, 4 * one).tolist() == added(one, 3 * one, 4 * one).tolist()
-    True
-    """
-    unit = np.eye(weight.shape[-1], dtype=weight.dtype)
-    rows = np.concatenate([weight, *(unit for _ in terms)], axis=-2)
-    return np.matmul(np.concatenate([dz, *terms], axis=-1), rows)
 
 
 def outer_sum(d: Shaped[np.ndarray, "T B m"], read: Shaped[np.ndarray, "T B n"]) -> Array:

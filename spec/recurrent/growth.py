@@ -34,7 +34,6 @@ from jaxtyping import Float
 
 from assay.spec.arithmetic import Arithmetic
 from assay.spec.recurrent.cell import Cell, State
-from assay.spec.recurrent.gates import Join, added
 from assay.spec.recurrent.lengths import where_active
 from assay.spec.rounding.carried import Carried
 from assay.spec.scalars import Array
@@ -129,7 +128,7 @@ def _pulled(cell: Cell, reading: Iterable[Any], after: Iterable[Any]) -> State:
     each = np.eye(size).reshape(size, *(1 for _ in rows), size)
     unit = np.broadcast_to(each, (size, *rows, size))
     d = tuple(np.split(unit, len(known), axis=-1))
-    return cell.back(tuple(reading), known, d, np.zeros(()), added)[0]
+    return cell.back(tuple(reading), known, d, np.zeros(()))[0]
 
 
 def _settled(exists: Array | None, jacobian: Array) -> Array:
@@ -160,9 +159,7 @@ def follow(cell: Cell, start: State, x: Any, exists: Iterable[Any]) -> list[Stat
     return states
 
 
-def follow_back(
-    cell: Cell, d: State, items: list[tuple[Any, ...]], join: Join
-) -> tuple[list[Array], State]:
+def follow_back(cell: Cell, d: State, items: list[tuple[Any, ...]]) -> tuple[list[Array], State]:
     """The way back through items (reading, after, before, exists), last one first: what each step
     gives, and the gradient into the first state, with bounds on their errors.
     """
@@ -171,8 +168,8 @@ def follow_back(
     for (reading, after, before, there), jacobian in zip(items, jacobians, strict=True):
         known, reached = (tuple(map(_exact, parts)) for parts in (reading, after))
         arriving, loose = _exact(before), tuple(_exact(part, error=True) for part in d)
-        onward, sums = cell.back(reading, after, d, before, join)
-        inherited, _ = bare.back(known, reached, loose, arriving, join)
+        onward, sums = cell.back(reading, after, d, before)
+        inherited, _ = bare.back(known, reached, loose, arriving)
         if there is not None:
             onward = _passing(there, onward, d, before)
             inherited = _passing(there, inherited, loose, arriving)

@@ -13,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
+from assay.spec.contraction import product_plus
 from assay.spec.functions import tanh
 from assay.spec.recurrent.cell import Reading, State
 from assay.spec.recurrent.gates import (
-    Join,
-    added,
     check_shapes,
     columns_of,
     gate_sums,
@@ -104,10 +103,7 @@ class GruCell:
         if self.reset_after:
             inputs = weighted(x, self.weight[2][:, : x.shape[-1]], self.bias[2])
             return tanh(inputs + r * s)
-        # c is one more column of the weight, read by a constant 1: one sum, in whichever order.
-        ones = np.ones((*x.shape[:-1], 1), dtype=x.dtype)
-        columns = np.concatenate([self.weight[2], self.hidden_bias[:, None]], axis=-1)
-        return tanh(weighted(np.concatenate([x, r * h, ones], axis=-1), columns, self.bias[2]))
+        return tanh(weighted(joined(x, r * h), self.weight[2], self.hidden_bias, self.bias[2]))
 
     def read(self, state: State, x: Array) -> Reading:
         """The gates r, z, n, the recurrent half of n's sum (reset after), and h before."""
@@ -121,9 +117,7 @@ class GruCell:
         _, z, n, _, h = reading
         return (self.blend.mix(z, n, h),)
 
-    def back(
-        self, reading: Reading, after: State, d: State, before: Array, join: Join
-    ) -> tuple[State, Array]:
+    def back(self, reading: Reading, after: State, d: State, before: Array) -> tuple[State, Array]:
         """Gradients into h before; into the sums of r, z, n and, as a fourth, into W_h (r h) or
         W_h h + c.
         """
@@ -134,12 +128,12 @@ class GruCell:
         dz = dh * (h - n) * (z * (1 - z))
         if self.reset_after:
             dr, ds = dn * s * (r * (1 - r)), dn * r
-            flowing = join(np.concatenate([dr, dz, ds], axis=-1), columns, dh * z, before)
+            flowing = product_plus(np.concatenate([dr, dz, ds], axis=-1), columns, dh * z, before)
         else:
             into_reset = np.matmul(dn, columns[2 * hidden :])
             dr, ds = into_reset * h * (r * (1 - r)), dn
             gates = np.concatenate([dr, dz], axis=-1)
-            flowing = join(gates, columns[: 2 * hidden], into_reset * r, dh * z, before)
+            flowing = product_plus(gates, columns[: 2 * hidden], into_reset * r, dh * z, before)
         return (flowing,), np.concatenate([dr, dz, dn, ds], axis=-1)
 
 
@@ -221,20 +215,19 @@ def gru_backward(
     reverse: bool = False,
     reset_after: bool = False,
     blend: Blend = CONVEX,
-    join: Join = added,
 ) -> GruGradients:
     """Gradients of sum(outputs * cotangent) + sum(h * h_cotangent), back through time.
 
     With dn = dh (1-z)(1-n^2) into the new gate's sum: z's sum gets dh (h - n) z(1-z). Reset after:
     r's gets dn s r(1-r) for s = W_h h + c, and W_h h gets dn r. Reset before: with m = dn W_h, r's
-    gets m h r(1-r), and h gets m r. ``join`` as in ``rnn_backward``.
+    gets m h r(1-r), and h gets m r.
     """
     cell = _cell(x, weight, bias, hidden_bias, reset_after, blend)
     steps = arranged(x, lengths, reverse)
     hidden = bias.shape[-1]
     states = history(cell, (initial("h0", h0, steps, hidden),), steps)
     arriving = cotangents(cotangent, h_cotangent, steps, lengths, reverse)
-    each, (dh0,) = back_through(cell, states, (arriving.last,), arriving.before, steps, join)
+    each, (dh0,) = back_through(cell, states, (arriving.last,), arriving.before, steps)
     d = stacked(each, steps, 4 * hidden)
     dx = np.matmul(d[..., : 3 * hidden], columns_of(weight, 0, x.shape[-1]))
     parameters = _parameter_gradients(cell, d, steps.x, states[0][:-1])

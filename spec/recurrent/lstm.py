@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
+from assay.spec.contraction import product_plus
 from assay.spec.functions import tanh
 from assay.spec.recurrent.cell import Reading, State
 from assay.spec.recurrent.gates import (
-    Join,
-    added,
     check_shapes,
     columns_of,
     gate_gradients,
@@ -88,9 +87,7 @@ class LstmCell:
         c = f * c + i * g
         return o * tanh(c), c
 
-    def back(
-        self, reading: Reading, after: State, d: State, before: Array, join: Join
-    ) -> tuple[State, Array]:
+    def back(self, reading: Reading, after: State, d: State, before: Array) -> tuple[State, Array]:
         """Gradients into (h, c) before, and into the gates' sums, beside each other."""
         f, i, g, o, c = reading
         squashed = tanh(after[1])
@@ -106,7 +103,7 @@ class LstmCell:
         )
         width = self.weight.shape[-1] - self.weight.shape[-2]
         recurrent = columns_of(self.weight, width, self.weight.shape[-1])
-        return (join(dz, recurrent, before), dc * f), dz
+        return (product_plus(dz, recurrent, before), dc * f), dz
 
 
 def _states(cell: LstmCell, steps: Arranged, h0: H | None, c0: H | None) -> tuple[Array, ...]:
@@ -156,13 +153,12 @@ def lstm_backward(
     *,
     lengths: Lengths | None = None,
     reverse: bool = False,
-    join: Join = added,
 ) -> LstmGradients:
     """Gradients of sum(outputs * cotangent) + sum(h * h_cotangent) + sum(c * c_cotangent).
 
     dc_t += dh_t o (1 - tanh(c_t)^2); the gates' sums get dc c_{t-1} f(1-f), dc g i(1-i),
     dc i (1-g^2) and dh tanh(c_t) o(1-o); dc_{t-1} = dc f and dh_{t-1} = dz W_h + cotangent_{t-1}.
-    ``join`` as in ``rnn_backward``. Source: K. Greff et al., "LSTM: a search space odyssey" (2017),
+    Source: K. Greff et al., "LSTM: a search space odyssey" (2017),
     appendix.
     """
     check_shapes(x, weight, bias, 4)
@@ -172,7 +168,7 @@ def lstm_backward(
     arriving = cotangents(cotangent, h_cotangent, steps, lengths, reverse)
     dc = np.zeros_like(arriving.last) if c_cotangent is None else c_cotangent
     last = (arriving.last, dc)
-    each, (dh0, dc0) = back_through(cell, states, last, arriving.before, steps, join)
+    each, (dh0, dc0) = back_through(cell, states, last, arriving.before, steps)
     dz = stacked(each, steps, bias.shape[0] * bias.shape[1])
     grads = gate_gradients(dz, steps.x, states[0][:-1], weight)
     return LstmGradients(restored(grads.x, lengths, reverse), grads.weight, grads.bias, dh0, dc0)

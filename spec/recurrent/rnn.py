@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
+from assay.spec.contraction import product_plus
 from assay.spec.functions import tanh
 from assay.spec.recurrent.cell import Reading, State
-from assay.spec.recurrent.gates import Join, added, check_shapes, gate_gradients, joined, weighted
+from assay.spec.recurrent.gates import check_shapes, gate_gradients, joined, weighted
 from assay.spec.recurrent.lengths import Lengths
 from assay.spec.recurrent.sequence import (
     arranged,
@@ -67,13 +68,11 @@ class RnnCell:
         """Its tanh."""
         return (tanh(reading[0]),)
 
-    def back(
-        self, reading: Reading, after: State, d: State, before: Array, join: Join
-    ) -> tuple[State, Array]:
+    def back(self, reading: Reading, after: State, d: State, before: Array) -> tuple[State, Array]:
         """dz = dh (1 - h^2), and dz W_h into the state before."""
         dz = d[0] * (1 - after[0] * after[0])
         width = self.weight.shape[1] - self.weight.shape[0]
-        return (join(dz, self.weight[:, width:], before),), dz
+        return (product_plus(dz, self.weight[:, width:], before),), dz
 
 
 def rnn(
@@ -115,20 +114,18 @@ def rnn_backward(
     *,
     lengths: Lengths | None = None,
     reverse: bool = False,
-    join: Join = added,
 ) -> RnnGradients:
     """Gradients of sum(outputs * cotangent) + sum(h * h_cotangent), back through time.
 
-    dz_t = dh_t (1 - h_t^2) and dh_{t-1} = dz_t W_h + cotangent_{t-1}. ``join`` says how the two are
-    added (see ``gates``): the value does not depend on it. Source: P. Werbos, "Backpropagation
-    through time" (1990), equations 13 to 15.
+    dz_t = dh_t (1 - h_t^2) and dh_{t-1} = dz_t W_h + cotangent_{t-1}. Source: P. Werbos,
+    "Backpropagation through time" (1990), equations 13 to 15.
     """
     check_shapes(x, weight, bias, None)
     steps = arranged(x, lengths, reverse)
     cell = RnnCell(weight, bias)
     states = history(cell, (initial("h0", h0, steps, len(bias)),), steps)
     arriving = cotangents(cotangent, h_cotangent, steps, lengths, reverse)
-    each, (dh0,) = back_through(cell, states, (arriving.last,), arriving.before, steps, join)
+    each, (dh0,) = back_through(cell, states, (arriving.last,), arriving.before, steps)
     dz = stacked(each, steps, len(bias))
     grads = gate_gradients(dz, steps.x, states[0][:-1], weight[None])
     return RnnGradients(restored(grads.x, lengths, reverse), grads.weight[0], grads.bias[0], dh0)

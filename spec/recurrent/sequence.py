@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Bool, Shaped
 
 from assay.spec.recurrent.cell import Cell, State
-from assay.spec.recurrent.gates import Join
 from assay.spec.recurrent.growth import follow, follow_back
 from assay.spec.recurrent.lengths import Lengths, active, reversed_rows, where_active
 from assay.spec.scalars import Array
@@ -106,7 +105,6 @@ def back_through(
     last: State,
     before: Shaped[np.ndarray, "T B Hd"],
     steps: Arranged,
-    join: Join,
 ) -> tuple[list[Array], State]:
     """From the last step to the first: gradients into the gates' sums of each step, and into the
     state before the first.
@@ -117,7 +115,7 @@ def back_through(
 
     def advance(d: State, item: tuple[Any, ...]) -> tuple[State, Array]:
         reading, after, before, exists = item
-        new, sums = cell.back(reading, after, d, before, join)
+        new, sums = cell.back(reading, after, d, before)
         if exists is None:
             return new, sums
         passed = (d[0] + before, *d[1:])
@@ -128,7 +126,7 @@ def back_through(
     after = zip(*(part[1:] for part in states), strict=True)
     items = list(zip(zip(*reading, strict=True), after, before, steps.each, strict=True))[::-1]
     if carries_errors(steps.x):
-        sums, first = follow_back(cell, last, items, join)
+        sums, first = follow_back(cell, last, items)
     else:
         sums, first = run(advance, last, items)
     return sums[::-1], first

@@ -2,6 +2,7 @@
 
 sum of n       sum e + gamma_{n-1} sum (|x| + e), for every order of summation
 dot product    as products summed: gamma_n, fused or not, and n tau that grow with the sum
+product + b    as one sum of n products and b, wherever b enters it: ``matmul_plus``
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from assay.spec.arithmetic import gamma
 from assay.spec.rounding.carried import Carried, magnitude
 from assay.spec.rounding.conditions import choose
-from assay.spec.rounding.elementwise import divide
+from assay.spec.rounding.elementwise import add, divide
 from assay.spec.scalars import Array
 
 
@@ -70,6 +72,30 @@ def bilinear(apply: Callable[[Array, Array], Array], x: Carried, y: Carried, ter
 def matmul(x: Carried, y: Carried) -> Carried:
     """Matrix product."""
     return bilinear(np.matmul, x, y, x.value.shape[-1])
+
+
+def matmul_plus(x: Carried, y: Carried, *parts: Carried) -> Carried:
+    """x y + parts: the n products of an entry and p >= 1 parts, in any order and bracketing.
+
+    The n + p terms are the leaves of a tree of n + p - 1 additions (N. Higham, Accuracy and
+    Stability of Numerical Algorithms, 2nd ed., section 4.2). The last one rounds the result, as
+    ``add`` says. A part passes at most n + p - 2 others, a product these and its own rounding:
+
+        e_products + sum e_part + gamma_{n+p-1} sum |x||y| + gamma_{n+p-2} sum |part|
+
+    A part that is added last passes fewer, but then a finished sum of products may have been
+    stored, and sums of finished parts too: p - 1 roundings with storage besides the last. Where all
+    products are 0 and exact, adding them is exact, and n counts as 0.
+    """
+    terms, others = x.value.shape[-1], len(parts) - 1
+    products = bilinear(np.matmul, x, y, terms + others)
+    held = sum((part.reach for part in parts), start=np.zeros(()))
+    finished = gamma(others, x.unit) * (products.reach + held)
+    begun = np.where(products.exact, 0.0, held)
+    partial = products.summed(products.value, products.error + finished, begun, terms + others - 1)
+    overflows = (np.matmul(x.reach, y.reach) + begun >= x.largest) & np.isfinite(products.value)
+    sums = x.of(partial.value, np.where(overflows, np.inf, partial.error))
+    return add(sums, x.of(sum(p.value for p in parts), sum(p.error for p in parts)))
 
 
 def _both(x: Any, y: Any) -> tuple[Carried, Carried]:

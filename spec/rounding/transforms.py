@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -87,7 +88,8 @@ def fourier(re: Carried, im: Carried | None, axes: tuple[int, ...], *, inverse: 
     count = math.prod(sizes)
 
     def summed(each: list[Any]) -> Any:
-        size = np.sqrt(sum(np.square(x.astype(np.float64)) for x in each))
+        # Squares of what is below 1e-162 would be 0.
+        size = reduce(np.hypot, (np.abs(x.astype(np.float64)) for x in each))
         return np.broadcast_to(np.sum(size, axis=axes, keepdims=True), re.value.shape)
 
     inherited, reach = summed([p.error for p in parts]), summed([p.reach for p in parts])

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Shaped
 
+from assay.spec.contraction import product_plus
 from assay.spec.scalars import Array
 
 Weight = Shaped[np.ndarray, "I O"]
@@ -16,16 +17,12 @@ Weight = Shaped[np.ndarray, "I O"]
 def project(
     x: Shaped[np.ndarray, "*b I"], weight: Weight, bias: Shaped[np.ndarray, "O"] | None = None
 ) -> Shaped[np.ndarray, "*b O"]:
-    """Each row of x times the weight, plus the bias as one more product of the same sum.
+    """Each row of x times the weight, plus the bias.
 
     >>> project(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]), np.array([5.0])).tolist()
     [[16.0]]
     """
-    if bias is not None:
-        ones = np.ones((*x.shape[:-1], 1), dtype=x.dtype)
-        x = np.concatenate([x, ones], axis=-1)
-        weight = np.concatenate([weight, bias[None]])
-    return np.matmul(x, weight)
+    return np.matmul(x, weight) if bias is None else product_plus(x, weight, bias)
 
 
 def project_backward(

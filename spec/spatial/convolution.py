@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
+from assay.spec.contraction import product_plus
 from assay.spec.scalars import Array
 from assay.spec.spatial.windows import (
     PerAxis,
@@ -95,9 +96,9 @@ def convolution(
     out = weight.shape[0]
     rows = _rows(flat_windows(x, windows.seen()), groups)
     kernels = weight.reshape(groups, out // groups, rows.shape[-1])
-    sums = np.matmul(rows, np.swapaxes(kernels, 1, 2))
-    y = np.swapaxes(sums, 2, 3).reshape(x.shape[0], out, *windows.extents)
-    return y if bias is None else y + bias.reshape(out, *(1 for _ in windows.sizes))
+    parts = () if bias is None else (bias.reshape(groups, 1, out // groups),)
+    sums = product_plus(rows, np.swapaxes(kernels, 1, 2), *parts)
+    return np.swapaxes(sums, 2, 3).reshape(x.shape[0], out, *windows.extents)
 
 
 def convolution_backward(

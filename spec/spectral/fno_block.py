@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Shaped
 
+from assay.spec.contraction import product_plus
 from assay.spec.layers.activations import ACTIVATIONS, Activation
 from assay.spec.scalars import Array
 from assay.spec.spatial.windows import PerAxis
@@ -62,7 +63,7 @@ def spectral_part(
 def mix(x: X, spectral: X, skip: Skip, bias: Bias) -> X:
     """What the activation is applied to: spectral + x skip + bias."""
     _check(x, skip, bias)
-    return spectral + np.matmul(x, skip) + bias
+    return product_plus(x, skip, spectral, bias)
 
 
 def fno_block(
@@ -124,7 +125,7 @@ def through_parts(
         through = spectral_conv_rfft_backward(x, re, im, behind)
     else:
         through = spectral_conv_backward(x, re, im, behind, modes=modes)
-    dx = through.x + np.matmul(behind, np.swapaxes(skip, 0, 1))
+    dx = product_plus(behind, np.swapaxes(skip, 0, 1), through.x)
     points, slopes = _points(x), _points(behind)
     dskip = np.matmul(np.swapaxes(points, 0, 1), slopes)
     return BlockGradients(dx, through.re, through.im, dskip, np.sum(slopes, axis=0))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from assay.properties.results import Cell, CellKey, Result
+from assay.properties.results import Absent, Cell, CellKey, Result
 from tests.cli.samples import FUTURE, HOSTILE, failed, held
 
 
@@ -67,7 +67,15 @@ def faulty(sound: Result) -> Result:
         **sound.contracts,
         "my-flash": {"name": "my-flash", "empty_row": "nan", "provider": HOSTILE},
     }
-    return replace(sound, cells=cells, contracts=contracts, planned=len(cells) + 2, finished=False)
+    absent = (Absent("chip.fast", HOSTILE, "pip install 'assay[chip]'"),)
+    return replace(
+        sound,
+        cells=cells,
+        contracts=contracts,
+        planned=len(cells) + 2,
+        finished=False,
+        absent=absent,
+    )
 
 
 @pytest.fixture

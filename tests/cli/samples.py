@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
+
 from assay.properties.results import Cell, CellKey, Finding
+
+INSTALLED = any(point.name == "assay" for point in entry_points(group="pytest11"))
+PLUGIN = "" if INSTALLED else "-p assay.cli.pytest_plugin"
+"""What pytest has to be told where the package is not installed, or was before it had a plugin."""
 
 HOSTILE = "<script>alert('x')</script>\x1b[31m\n\x00 & \"quoted\""
 

@@ -87,6 +87,7 @@ def test_expected_finding_carries_its_reason_and_others_none(faulty: Result) -> 
     [
         {"backend": "other"},
         {"claim": "attention.refines"},
+        {"op": "attention"},
         {"dtype": "float16"},
         {"mode": "grad"},
         {"hint": "NaN*"},
@@ -134,6 +135,18 @@ def test_entry_is_stale_only_when_its_cells_ran_and_none_failed(
 ) -> None:
     _, found = apply(Known((ENTRY,)), result_with(sound, *verdicts))
     assert bool(found) is stale
+
+
+def test_entry_is_not_stale_when_a_cell_ran_out_of_time(sound: Result) -> None:
+    result = result_with(sound, "held", "held")
+    cut = replace(result, cells=(*result.cells[:-1], replace(result.cells[-1], cut=True)))
+    assert apply(Known((ENTRY,)), cut)[1] == ()
+
+
+def test_entry_speaks_of_its_op_only(sound: Result) -> None:
+    entry = replace(ENTRY, op="attention")
+    assert apply(Known((entry,)), result_with(sound, "held"))[1] == ()
+    assert "of attention" in str(entry)
 
 
 def test_entry_for_another_version_is_not_stale(sound: Result) -> None:

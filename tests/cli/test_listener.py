@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 
 import pytest
 
 from assay.cli import listener, prove
 from assay.properties.campaign import Done, Note, Planned
 from assay.properties.known import Entry, Known
-from assay.properties.results import Result
+from assay.properties.results import Absent, Result
 from tests.cli.samples import HOSTILE
 from tests.cli.test_report import PROVED
 
@@ -43,6 +44,26 @@ def test_log_gets_findings_on_stdout_and_progress_on_stderr(
     assert "8 cells, seed 7, profile quick" in printed.err
     assert "8 of 8 cells, 2 findings" in printed.err
     assert "\x1b" not in printed.err
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_backends_that_one_reason_keeps_away_are_one_line_with_the_remedy(
+    terminal: bool,
+    sound: Result,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    absent = [Absent(f"chip.{n:02}", "no chip", "buy one") for n in range(34)]
+    absent += [Absent("other.chip", HOSTILE)]
+    stream = Terminal()
+    if terminal:
+        monkeypatch.setattr(sys, "stderr", stream)
+    play(replace(sound, absent=tuple(absent)))
+    said = stream.getvalue() if terminal else capsys.readouterr().err
+    lines = " ".join(said.split()).split("absent: ")[1:]
+    assert len(lines) == 2
+    assert "34 backends: no chip (buy one): chip.00, chip.01, chip.02, ..." in lines[0]
+    assert lines[1].startswith("other.chip: ")
 
 
 def test_quiet_prints_findings_and_notes_only(

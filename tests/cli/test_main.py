@@ -15,6 +15,7 @@ import pytest
 from assay.cli import main as front
 from assay.cli.command import Command, Status
 from assay.cli.main import COMMANDS, main
+from assay.impl.registry import Builtin
 
 HEAVY = ("numpy", "torch", "hypothesis", "rich", "jinja2", "matplotlib", "z3", "sympy", "flint")
 SRC = str(Path(__file__).resolve().parents[2] / "src")
@@ -225,7 +226,8 @@ def test_reader_that_goes_away_is_no_traceback() -> None:
 
 
 @pytest.mark.parametrize(
-    "what", ["ops", "claims", "backends", "properties", "obligations", "profiles"]
+    "what",
+    ["ops", "claims", "backends", "properties", "obligations", "profiles", "faults", "controls"],
 )
 def test_lists_are_not_empty_and_the_same_as_json(
     what: str, capsys: pytest.CaptureFixture[str]
@@ -256,3 +258,17 @@ def test_help_takes_less_processor_time_than_the_limit() -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(times) < 0.3
+
+
+def test_a_backend_that_cannot_run_here_is_3_and_is_listed_with_the_remedy(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    absent = Builtin("chip.fast", "nowhere:X", "a chip", ("no_such_chip",), "chip")
+    monkeypatch.setattr("assay.impl.loading.BACKENDS", (absent,))
+    monkeypatch.setattr("assay.impl.registry.BACKENDS", (absent,))
+    remedy = "pip install 'assay[chip]'"
+    assert main(["run", "chip.fast"]) == Status.UNANSWERED
+    said = f"assay: cannot run here: chip.fast: module no_such_chip is not installed ({remedy})\n"
+    assert capsys.readouterr().err == said
+    assert main(["list", "backends"]) == 0
+    assert f"absent: no_such_chip ({remedy})" in capsys.readouterr().out

@@ -12,7 +12,7 @@ from assay.cli import outputs, summary
 from assay.cli.command import Status
 from assay.cli.weaknesses import FEW, weaknesses
 from assay.properties.known import Entry, Known, apply
-from assay.properties.results import Cell, CellKey, Result
+from assay.properties.results import Absent, Cell, CellKey, Result, result_from_json, to_json
 from tests.cli.samples import FUTURE, HOSTILE, held
 
 KEY = CellKey("b", "attention.scale", "float32")
@@ -91,7 +91,7 @@ def test_json_holds_everything_and_no_number_that_json_lacks(faulty: Result) -> 
 def test_junit_has_a_case_for_each_cell_and_tells_the_verdicts_apart(faulty: Result) -> None:
     root = ET.fromstring(outputs.as_junit(faulty, ("old entry",)))
     cases = [case for suite in root for case in suite if suite.get("name") != "campaign"]
-    assert len(cases) == len(faulty.cells)
+    assert len(cases) == len(faulty.cells) + len(faulty.absent)
     kinds = sorted(case[0].tag if len(case) else "passed" for case in cases)
     assert kinds == [
         "error",
@@ -102,11 +102,51 @@ def test_junit_has_a_case_for_each_cell_and_tells_the_verdicts_apart(faulty: Res
         "passed",
         "passed",
         "skipped",
+        "skipped",
     ]
     whole = next(suite for suite in root if suite.get("name") == "campaign")
     assert whole.get("errors") == "1"
     assert whole.get("failures") == "1"
     assert "assay replay 7f3a0b1c" in outputs.as_junit(faulty)
+
+
+def test_an_absent_backend_is_told_apart_and_is_no_pass(
+    sound: Result, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = replace(sound, absent=(Absent("chip.fast", "no chip", "pip install 'assay[chip]'"),))
+    stored = json.loads(json.dumps(to_json(result)))
+    assert result_from_json(stored).absent == result.absent
+    summary.show(result, Status.HELD, ())
+    printed = capsys.readouterr().out
+    assert "chip.fast (absent)" in printed
+    assert "chip.fast: no chip (pip install 'assay[chip]')" in printed
+    assert "3 held, 1 backend absent" in printed
+    suite = next(s for s in ET.fromstring(outputs.as_junit(result)) if s.get("name") == "chip.fast")
+    assert (suite.get("tests"), suite.get("skipped")) == ("1", "1")
+
+
+def test_backends_absent_for_one_reason_share_a_line(sound: Result) -> None:
+    absent = tuple(Absent(name, "no chip") for name in ("chip.b", "chip.a"))
+    (doubt,) = weaknesses(replace(sound, absent=absent))
+    assert doubt.entries == ("2 backends: no chip: chip.a, chip.b",)
+
+
+def test_many_absent_backends_are_one_row_and_each_is_counted_and_stored(
+    sound: Result, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many = tuple(Absent(f"chip.{n}", "no chip", "buy one") for n in range(34))
+    result = replace(sound, absent=(*many, Absent("other.chip", "no other chip")))
+    summary.show(result, Status.HELD, ())
+    printed = capsys.readouterr().out
+    assert printed.count("(absent)") == 2
+    assert "34 backends (absent)" in printed
+    assert printed.count("no chip (buy one)") == 1
+    assert "other.chip: no other chip" in printed
+    assert "35 backends absent" in printed
+    assert all(entry.backend in printed for entry in many)
+    assert len(json.loads(outputs.as_json(result, Status.HELD, ()))["result"]["absent"]) == 35
+    suites = ET.fromstring(outputs.as_junit(result))
+    assert sum(int(suite.get("skipped", "0")) for suite in suites) == 35
 
 
 def test_junit_of_a_known_finding_is_skipped(faulty: Result) -> None:

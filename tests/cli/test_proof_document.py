@@ -38,7 +38,6 @@ def test_times_versions_and_other_solvers_change_nothing() -> None:
         {"trust": ()},
         {"assumptions": (Assumption("n > 0", "n=1"),)},
         {"twin": TwinOutcome("the sum is 2", False, "")},
-        {"unneeded": ("some key is visible",)},
         {"derivation": (("a = b",),)},
         {"theorem": "assay.proofs.theorems.masks"},
     ],
@@ -46,6 +45,12 @@ def test_times_versions_and_other_solvers_change_nothing() -> None:
 def test_what_is_proved_is_written(change: dict[str, object]) -> None:
     changed = replace(PROVED, **change)  # type: ignore[arg-type]
     assert proof_document.write([PROVED]) != proof_document.write([changed])
+
+
+@pytest.mark.parametrize("change", [{"seconds": 9.0}, {"unneeded": ("some key is visible",)}])
+def test_what_the_clock_decides_is_not_written(change: dict[str, object]) -> None:
+    changed = replace(PROVED, **change)  # type: ignore[arg-type]
+    assert proof_document.write([PROVED]) == proof_document.write([changed])
 
 
 def test_families_are_counted_by_status_and_method() -> None:

@@ -103,6 +103,11 @@ def test_doubts_come_before_everything_else(faulty: Result) -> None:
     assert "2 of 10 planned cells" in page
 
 
+def test_absent_backends_are_named_though_they_have_no_column(faulty: Result) -> None:
+    for text in (render(faulty), markdown.report(model.build(faulty, ()))):
+        assert "Absent, and so without a column: chip.fast." in text
+
+
 def test_verdicts_can_be_read_without_colour(faulty: Result) -> None:
     page = render(faulty)
     for verdict in ("held", "violated", "crashed", "unsupported", "inconclusive"):

@@ -201,7 +201,6 @@ def run_script(text: str, folder: Path, poison: Path) -> subprocess.CompletedPro
         env=environment,
         capture_output=True,
         text=True,
-        timeout=90,
         check=False,
     )
 

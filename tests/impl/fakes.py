@@ -7,11 +7,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from assay.impl import Contract, NumpyBackend, Unsupported, implements, implements_vjp
+from assay.impl.host import Host, NumpyHost
 
 Array = np.ndarray
 
@@ -101,6 +104,19 @@ class Grows(_Wrong):
         return v.copy()
 
 
+class GrowsInHoles(_Wrong):
+    """Keeps a mebibyte a call, in memory that was used and freed before."""
+
+    kept: list[Array] = []  # noqa: RUF012 - the fault
+
+    def compute(self, q: Array, k: Array, v: Array, scale: float | None) -> Any:
+        if not self.kept:
+            self.kept += [np.ones(1 << 13) for _ in range(2000)]
+            del self.kept[::2]
+        self.kept += [np.ones(1 << 13) for _ in range(16)]
+        return v.copy()
+
+
 class ReturnsList(_Wrong):
     def compute(self, q: Array, k: Array, v: Array, scale: float | None) -> Any:
         return v.tolist()
@@ -156,6 +172,37 @@ class ExitsAtOnce(_Wrong):
 
 
 class Hangs(_Wrong):
+    def compute(self, q: Array, k: Array, v: Array, scale: float | None) -> Any:
+        while scale == 2:
+            pass
+        return v.copy()
+
+
+class Sleeps(_Wrong):
+    """Takes ``scale`` seconds, however busy the machine is."""
+
+    def compute(self, q: Array, k: Array, v: Array, scale: float | None) -> Any:
+        time.sleep(scale or 0.0)
+        return v.copy()
+
+
+class _Dawdling(NumpyHost):
+    """Its profiler starts slowly when it is first used."""
+
+    def watch_kernels(self) -> AbstractContextManager[list[str]]:
+        if not self.__dict__.setdefault("started", False):
+            time.sleep(4.0)
+        self.started = True
+        return nullcontext(["copy"])
+
+
+_DAWDLING = _Dawdling()
+
+
+class WatchesSlowly(_Wrong):
+    def host(self) -> Host:
+        return _DAWDLING
+
     def compute(self, q: Array, k: Array, v: Array, scale: float | None) -> Any:
         while scale == 2:
             pass

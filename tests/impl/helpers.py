@@ -9,6 +9,7 @@ import numpy as np
 
 from assay.impl.call import Call, Hygiene, Reply
 from assay.impl.loading import Target, resolve
+from assay.impl.protocol import Unavailable
 from assay.impl.session import open_session
 
 FAKES = Path(__file__).with_name("fakes.py")
@@ -18,6 +19,14 @@ TORCH_FAKES = Path(__file__).with_name("torch_fakes.py")
 def fake(name: str, file: Path = FAKES) -> Target:
     """The target of one fake backend."""
     return resolve(f"{file}:{name}")
+
+
+def offered(name: str) -> frozenset[str]:
+    """The ops of a built-in backend; none where it cannot run."""
+    try:
+        return frozenset(resolve(name).load().operations())
+    except Unavailable:
+        return frozenset()
 
 
 def attention_call(value: float = 1.0, *, dtype: Any = np.float32, **changes: Any) -> Call:

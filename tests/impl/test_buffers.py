@@ -44,6 +44,20 @@ def test_offset_moves_the_first_element(offset: int) -> None:
     assert view.__array_interface__["data"][0] % 64 == 4 * offset % 64
 
 
+def test_the_next_block_of_a_size_lies_where_the_last_one_lay() -> None:
+    first = Block({"x": _rows(np.float32)}, {}).views["x"].ctypes.data
+    assert Block({"x": _rows(np.float32)}, {}).views["x"].ctypes.data == first
+
+
+def test_memory_that_something_refers_to_is_not_lent_again() -> None:
+    values = {"x": np.ones(8, np.float32)}
+    for held in (Block(values, {}).views["x"][4:], Block(values, {}).memory[64:]):
+        later = [Block(values, {}) for _ in range(2)]
+        later[0].memory[:] = 0
+        assert not any(np.shares_memory(held, block.memory) for block in later)
+        assert held.any()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (0, 3), (2, 0, 3), (1, 1)])
 def test_scalars_and_empty_axes_are_placed_in_every_layout(

@@ -23,6 +23,8 @@ from assay.impl.contract import Contract
         ({"intermediate": "half"}, "intermediate='half' is not a format"),
         ({"modes": ()}, "modes=()"),
         ({"block_sizes": (0,)}, "block_sizes=(0,)"),
+        ({"least_length": 0}, "least_length=0"),
+        ({"compile_seconds": -1.0}, "compile_seconds=-1.0"),
     ],
 )
 def test_a_wrong_field_is_named_with_what_is_valid(changes: dict[str, Any], message: str) -> None:

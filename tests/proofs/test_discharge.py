@@ -21,9 +21,12 @@ def test_patterns_select_by_id_claim_and_glob() -> None:
     assert select() == OBLIGATIONS
 
 
+VALID = r"matches nothing;( did you mean '[^']+'\?)? valid: .*softmax\.row_sum"
+
+
 @pytest.mark.parametrize("pattern", ["softmax.nothing", "softmax.row_sum/realz", "nope*"])
 def test_an_unknown_pattern_is_named_with_what_is_valid(pattern: str) -> None:
-    with pytest.raises(ValueError, match=r"matches nothing; valid: .*softmax\.row_sum"):
+    with pytest.raises(ValueError, match=VALID):
         discharge([pattern])
 
 
@@ -107,3 +110,8 @@ def test_outcomes_do_not_depend_on_what_ran_before() -> None:
     for outcome in alone:
         (other,) = [o for o in together if o.id == outcome.id]
         assert replace(other, seconds=0.0) == replace(outcome, seconds=0.0)
+
+
+def test_a_misspelt_claim_is_corrected() -> None:
+    with pytest.raises(ValueError, match=r"did you mean 'softmax\.row_sum'\?"):
+        discharge(["softmax.rowsum"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import z3
@@ -13,7 +14,7 @@ from assay.proofs.evaluate import Evaluation, value
 from assay.proofs.laws import exponential_laws
 from assay.proofs.mutants import mutant, rebound
 from assay.proofs.obligation import Premise, Query
-from assay.proofs.scalars.ieee import Float16, Float32
+from assay.proofs.scalars.ieee import BFloat16, Float16, Float32
 from assay.proofs.scalars.reals import EXP, real
 from assay.proofs.scalars.terms import Condition, row
 from assay.proofs.solving import decide
@@ -160,3 +161,24 @@ def test_tracing_restores_the_tracer_after_an_error() -> None:
     with pytest.raises(ZeroDivisionError):
         traced(lambda: 1 / 0)
     assert sys.gettrace() is before
+
+
+def test_bits_are_counted_modulo_their_number_and_read_as_a_number_of_the_format() -> None:
+    bits = z3.BitVec("b", 16)
+    evaluation = Evaluation({"b": 0xFFFF})
+    assert evaluation(bits + 1) == 0
+    assert evaluation(bits ^ 0x8000) == 0x7FFF
+    below = z3.fpBVToFP(bits - 0x7FFF, z3.Float16())  # 0x8000
+    assert np.signbit(evaluation(below))
+    one = z3.fpBVToFP(z3.BitVecVal(0x3F80, 16), z3.FPSort(8, 8))
+    assert Evaluation({})(one) == 1
+
+
+def test_bfloat16_is_rounded_to_nearest_even_and_told_by_its_sign() -> None:
+    x = BFloat16.variable("x")
+    evaluation = Evaluation({"x": ml_dtypes.bfloat16(256)})
+    assert evaluation((x + 1).term) == 256
+    assert evaluation((x + 3).term) == 260
+    zero = BFloat16(0).term
+    assert not Evaluation({"x": ml_dtypes.bfloat16(-0.0)})(x.term == zero)
+    assert Evaluation({"x": ml_dtypes.bfloat16(0.0)})(x.exp().term) == 1

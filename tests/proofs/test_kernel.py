@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 import shutil
+import subprocess
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +18,14 @@ from assay.cli.prove import status
 from assay.proofs import coqc, kernel
 from assay.proofs.discharge import discharge
 from assay.proofs.fingerprint import sources
-from assay.proofs.kernel import Agreement, Disagreement, Missing, Mutation, Rejected
+from assay.proofs.kernel import (
+    Agreement,
+    Disagreement,
+    Missing,
+    Mutation,
+    Question,
+    Rejected,
+)
 from assay.proofs.obligation import Obligation, Outcome
 from assay.proofs.obligations import OBLIGATIONS, home, select
 from assay.proofs.settling import settle
@@ -31,6 +40,10 @@ needs_coqc = pytest.mark.skipif(not coqc.available(), reason=coqc.absent())
 @pytest.fixture
 def no_coqc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
+
+
+def refute(module: str, mutation: Mutation) -> str:
+    return kernel.refutation(Question(module, mutation=mutation))
 
 
 def band(**changes: object) -> Obligation:
@@ -71,25 +84,27 @@ def test_a_value_without_a_literal_is_refused() -> None:
 
 @needs_coqc
 def test_axioms_are_read_for_each_theorem() -> None:
-    assert kernel.assumptions("Bands", ("band_count", "band_covers")) == {
+    assert kernel.assumptions(Question("Bands", ("band_count", "band_covers"))) == {
         "band_count": (),
         "band_covers": (),
     }
-    found = kernel.assumptions("Softmax", ("row_sum", "blocked_independent"))
+    found = kernel.assumptions(Question("Softmax", ("row_sum", "blocked_independent")))
     assert found == {"row_sum": tuple(sorted(REALS)), "blocked_independent": ()}
 
 
 @needs_coqc
 def test_a_value_that_the_model_does_not_have_is_named() -> None:
-    checks = [Agreement("right", "band 5 1", [0, 4]), Agreement("wrong", "band 5 1", [0, 3])]
+    checks = (Agreement("right", "band 5 1", [0, 4]), Agreement("wrong", "band 5 1", [0, 3]))
     with pytest.raises(Disagreement, match="disagree: wrong: Unable to unify"):
-        kernel.assumptions("Bands", ("band_count",), checks)
+        kernel.assumptions(Question("Bands", ("band_count",), checks))
 
 
 @needs_coqc
 def test_a_term_that_means_nothing_is_no_disagreement() -> None:
     with pytest.raises(Rejected, match="nonsense was not found"):
-        kernel.assumptions("Bands", ("band_count",), [Agreement("none", "nonsense 5", [0])])
+        kernel.assumptions(
+            Question("Bands", ("band_count",), (Agreement("none", "nonsense 5", [0]),))
+        )
 
 
 COUNT = ("length (band 5 1)", "Nat.min (2 * 1) 5")
@@ -97,44 +112,44 @@ COUNT = ("length (band 5 1)", "Nat.min (2 * 1) 5")
 
 @needs_coqc
 def test_a_mutant_is_refuted_by_an_instance_and_rejected() -> None:
-    found = kernel.refute("Bands", Mutation("(n - m <=? k).", "(n - m <? k).", *COUNT))
+    found = refute("Bands", Mutation("(n - m <=? k).", "(n - m <? k).", *COUNT))
     assert found.startswith("length (band 5 1) is not Nat.min (2 * 1) 5, and coqc rejects")
 
 
 @needs_coqc
 def test_a_change_that_means_the_same_is_not_refuted() -> None:
     same = Mutation("Nat.min (2 * m) n.", "Nat.min (m * 2) n.", *COUNT)
-    assert kernel.refute("Bands", same) == ""
+    assert refute("Bands", same) == ""
 
 
 @needs_coqc
 @pytest.mark.parametrize("module", MODULES)
 def test_an_unchanged_module_is_accepted_where_a_mutant_is_not(module: str) -> None:
     first = kernel.source(module).splitlines()[0]
-    assert kernel.refute(module, Mutation(first, first, "0", "1")) == ""
+    assert refute(module, Mutation(first, first, "0", "1")) == ""
 
 
 @needs_coqc
 def test_a_definition_that_is_rejected_is_no_refutation() -> None:
     with pytest.raises(Rejected, match="nothing was not found"):
-        kernel.refute("Bands", Mutation("(n - m <=? k).", "nothing.", *COUNT))
+        refute("Bands", Mutation("(n - m <=? k).", "nothing.", *COUNT))
 
 
 @needs_coqc
 def test_a_broken_text_is_no_refutation() -> None:
     with pytest.raises(Rejected, match="Syntax error"):
-        kernel.refute("Bands", Mutation("(n - m <=? k).", "(n - m <=? k", *COUNT))
+        refute("Bands", Mutation("(n - m <=? k).", "(n - m <=? k", *COUNT))
 
 
 @needs_coqc
 def test_a_broken_proof_of_a_true_statement_is_no_refutation() -> None:
     broken = Mutation("rewrite all_kept; [lia |].", "rewrite none_kept; [lia |].", *COUNT)
-    assert kernel.refute("Bands", broken) == ""
+    assert refute("Bands", broken) == ""
 
 
 def test_a_text_that_is_gone_must_be_declared_anew() -> None:
     with pytest.raises(ValueError, match=r"occurs 0 times in Bands\.v; valid: once"):
-        kernel.refute("Bands", Mutation("(n - m <=? j).", "", *COUNT))
+        refute("Bands", Mutation("(n - m <=? j).", "", *COUNT))
 
 
 @needs_coqc
@@ -182,7 +197,7 @@ def test_without_coqc_nothing_fails_and_nothing_is_answered() -> None:
     assert status([proved, absent]) == Status.HELD
     assert status([absent]) == Status.UNANSWERED
     with pytest.raises(Missing, match="coqc is not found"):
-        kernel.assumptions("Bands", ("band_count",))
+        kernel.assumptions(Question("Bands", ("band_count",)))
 
 
 def test_the_texts_of_theorems_are_part_of_what_an_outcome_rests_on() -> None:
@@ -193,3 +208,34 @@ def test_the_texts_of_theorems_are_part_of_what_an_outcome_rests_on() -> None:
 
 def test_coqc_is_found_on_the_path() -> None:
     assert coqc.available() == (shutil.which("coqc") is not None)
+
+
+@needs_coqc
+def test_one_run_of_coqc_answers_for_the_statement_and_its_twin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel.assumptions(Question("Bands", ("band_count",)))  # the module itself is compiled by now
+    runs: list[Any] = []
+    run = subprocess.run
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        runs.append(arguments)
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "run", counted)
+    kernel._answer.cache_clear()
+    outcome = settle(band())
+    assert outcome.status == "kernel"
+    assert outcome.twin.refuted
+    assert len(runs) == 1
+
+
+@needs_coqc
+def test_a_statement_that_is_not_accepted_says_nothing_of_its_twin() -> None:
+    wrong = (Agreement("wrong", "band 5 1", [0, 3]),)
+    mutation = Mutation("(n - m <=? k).", "(n - m <? k).", *COUNT)
+    question = Question("Bands", ("band_count",), wrong, mutation)
+    with pytest.raises(Disagreement):
+        kernel.assumptions(question)
+    with pytest.raises(Rejected):
+        kernel.refutation(question)

@@ -14,11 +14,13 @@ import numpy as np
 from assay.impl import implements, implements_vjp
 from assay.impl.backends.numpy_float32 import NumpyFloat32
 from assay.impl.protocol import Backend
+from tests.properties.saboteurs_blocks import BLOCKS
 from tests.properties.saboteurs_cache import CACHE
 from tests.properties.saboteurs_grids import GRIDS
 from tests.properties.saboteurs_layers import LAYERS
 from tests.properties.saboteurs_models import WHOLE
 from tests.properties.saboteurs_sequences import SEQUENCES
+from tests.properties.saboteurs_training import TRAINING
 
 Array = np.ndarray
 Spoil = Callable[["Saboteur", dict[str, Any], Array], Array]
@@ -314,7 +316,9 @@ SABOTEURS: dict[str, Callable[[], Backend]] = {
     **LAYERS,
     **GRIDS,
     **SEQUENCES,
+    **BLOCKS,
     **WHOLE,
+    **TRAINING,
     "softmax.refines": lambda: Saboteur(_times(1.0001)),
     "softmax.vjp_refines": lambda: Saboteur(gradients=_grad_times(1.001)),
     "softmax.blocked_zero": lambda: Saboteur(

@@ -15,14 +15,16 @@ from assay.impl.numpy_backend import NumpyBackend
 from assay.impl.protocol import Operation, Unsupported
 from assay.impl.signatures import signature
 from assay.properties.recipes import RECIPES
+from assay.properties.recipes.model_sessions import SESSIONS
 from assay.properties.recipes.models import MODELS
+from assay.properties.recipes.training import TRAINING
 from assay.spec.ops import op
 
 Arrays = dict[str, np.ndarray]
 Spoil = Callable[["SpecBackend", str, dict[str, Any], Arrays], Arrays]
 """(backend, op, call: inputs, attributes and cotangents by name, what is right) -> what is given"""
 
-WHOLE = tuple(recipe.op for recipe in MODELS)
+WHOLE = tuple(recipe.op for recipe in (*MODELS, *SESSIONS, *TRAINING))
 
 
 class SpecBackend(NumpyBackend):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,16 +14,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.impl.backends.numpy_float32 import NumpyFloat32
+from assay.impl.loading import resolve
+from assay.impl.session import open_session
 from assay.properties.attention_cases import Wish, draw_attention, make_inputs
 from assay.properties.attention_values import sees
 from assay.properties.case import Case, Materials
 from assay.properties.context import Context
-from assay.properties.draw import choice, sizes
+from assay.properties.draw import Draw, choice, sizes
 from assay.properties.mask_recipes import RECIPES as MASKS
+from assay.properties.profiles import PROFILES
+from assay.properties.properties import find
+from assay.properties.property import Property
+from assay.properties.recipes import RECIPES
+from assay.properties.results import CellKey
+from assay.properties.search import Search, fills, search
+from assay.properties.trial import Bench
 from assay.properties.values import RECIPES as VALUES
 from assay.spec import ops
 
 CONTRACT = NumpyFloat32.contract
+CASE = Case("attention", "float32", "default", 0, {}, {}, {})
 
 
 def _context(**contract: object) -> Context:
@@ -54,8 +67,20 @@ def _values(strategy: st.SearchStrategy[object]) -> list[object]:
     return list(strategy.elements)  # type: ignore[attr-defined]
 
 
+def _every(strategy: st.SearchStrategy[int]) -> set[int]:
+    found: set[int] = set()
+
+    @settings(max_examples=400, database=None, derandomize=True)
+    @given(strategy)
+    def collect(size: int) -> None:
+        found.add(size)
+
+    collect()
+    return found
+
+
 def test_sizes_hold_small_ones_powers_of_two_and_the_edges_of_declared_tiles() -> None:
-    drawn = set(_values(sizes((48,), 200)))
+    drawn = _every(sizes((48,), 200))
 
     assert {1, 2, 3, 15, 16, 17, 127, 128, 129, 47, 48, 49, 95, 97, 143, 145} <= drawn
     assert all(isinstance(n, int) and n <= 200 for n in drawn)
@@ -65,6 +90,12 @@ def test_sizes_hold_small_ones_powers_of_two_and_the_edges_of_declared_tiles() -
 def test_every_query_sees_a_key_unless_empty_rows_are_wished_for(alignment: str) -> None:
     ctx = _context(causal_alignment=alignment)
     for case in _many(Wish(), ctx, 150):
+        assert sees(case, make_inputs(case, Materials(case))).any(axis=-1).all(), case.summary()
+
+
+def test_no_axis_is_shorter_than_the_contract_asks_for() -> None:
+    for case in _many(Wish(), _context(least_length=2), 150):
+        assert min(case.dims.values()) >= 2, case.summary()
         assert sees(case, make_inputs(case, Materials(case))).any(axis=-1).all(), case.summary()
 
 
@@ -134,3 +165,74 @@ def test_mask_recipes_give_boolean_arrays_of_the_shape(recipe: str, shape: tuple
 
     assert array.shape == shape
     assert array.dtype == bool
+
+
+def _drawn(prop: Property) -> list[Case]:
+    """The cases that a search with seed 0 draws."""
+    cases: list[Case] = []
+
+    class Recorder(Search):
+        def example(self, case: Case) -> None:
+            cases.append(case)
+
+    key = CellKey("numpy.float32", prop.id, "float32")
+    with open_session(resolve("numpy.float32")) as session:
+        bench = Bench(prop, _context(), session)
+        search(Recorder(bench, PROFILES["quick"], key), 0, None)
+    return cases
+
+
+def test_the_seed_alone_decides_what_is_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prop = find("attention.refines")
+    before = _drawn(prop)
+    # Hypothesis would draw the numbers that it reads in modules of the user.
+    (tmp_path / "numbers_of_mine.py").write_text(f"NUMBERS = {list(range(400))}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    importlib.import_module("numbers_of_mine")
+
+    assert _drawn(prop) == before
+    assert len(before) == 60
+
+
+def test_nearly_every_case_is_drawn_anew() -> None:
+    """Hypothesis' own copies would leave a search with few different cases."""
+
+    def draw(source: Draw, ctx: Context) -> Case:
+        dims = {f"n{i}": source(choice(*range(1, 9))) for i in range(6)}
+        return replace(CASE, dims=dims)
+
+    prop = replace(find("attention.refines"), draw=draw)
+    near = [_shared(a, b) for a, b in pairwise(_drawn(prop))]
+
+    # Of six choices among eight two cases share 0.75 on average; a copy shares five.
+    assert sum(shared >= 5 for shared in near) <= len(near) // 8
+
+
+def _shared(a: Case, b: Case) -> int:
+    return sum(a.dims[n] == b.dims[n] for n in a.dims)
+
+
+def test_a_structure_is_judged_with_other_values_only_where_drawing_costs_more() -> None:
+    ci = PROFILES["ci"]
+    assert [fills(ci, find(i)) for i in ("attention.refines", "cache.position")] == [3, 1]
+
+
+@pytest.mark.parametrize("name", ["convolution", "patch_embedding", "pooling"])
+@pytest.mark.parametrize("taken", [(), ("stride",), ("padding", "window"), ("dilation",)])
+def test_a_window_fits_by_the_keywords_that_are_taken(name: str, taken: tuple[str, ...]) -> None:
+    ctx = replace(_context(), op=ops.op(name), keywords=taken)
+    recipe = RECIPES[name]
+    cases: list[Case] = []
+
+    @settings(max_examples=60, database=None, derandomize=True)
+    @given(st.composite(lambda draw: recipe.draw(draw, ctx))())
+    def collect(case: Case) -> None:
+        cases.append(case)
+
+    collect()
+    for case in cases:
+        inputs = recipe.inputs(case, Materials(case))
+        (out,) = ctx.op.forward(inputs, case.attributes).values()
+        assert min(out.shape) >= 1, case.summary()

@@ -48,6 +48,16 @@ def test_the_reference_lies_in_its_enclosure_and_a_wrong_one_does_not(
     assert "enclosure" in oracle.disagreement(ctx, inputs, {}, wrong, bound)
 
 
+def test_what_no_input_reaches_is_a_number_too() -> None:
+    ctx = _context("causal_conv1d", "float32")
+    inputs = {"x": np.ones((1, 2, 3), np.float32), "weight": np.ones((7, 3), np.float32)}
+    want, bound = reference.values(ctx, inputs, {}), reference.bounds(ctx, inputs, {})
+    assert want["history"].shape == (1, 6, 3)  # of which 4 are before the first step: zeros
+    assert oracle.disagreement(ctx, inputs, {}, want, bound) == ""
+    wrong = {**want, "history": want["history"] + 1}
+    assert "history[0,0,0]" in oracle.disagreement(ctx, inputs, {}, wrong, bound)
+
+
 def test_inputs_that_are_large_or_not_finite_are_left_out() -> None:
     assert oracle.affordable({"q": np.ones(4), "mask": np.array([0.0, -np.inf])})
     assert not oracle.affordable({"q": np.ones(oracle.LARGEST + 1)})

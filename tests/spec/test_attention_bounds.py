@@ -172,3 +172,19 @@ def test_an_overflow_of_the_intermediate_format_promises_nothing(where: str) -> 
 
     assert not np.isfinite(bounds.q).any()
     assert np.isfinite(attention_backward_bound(q, k, v, g, arithmetic=Arithmetic()).q).all()
+
+
+def test_output_bound_holds_for_scores_whose_sum_starts_from_the_mask() -> None:
+    """Products of about half a unit in the last place of the mask: each addition rounds alike."""
+    width, unit = 64, np.float32(2.0**-13)
+    q, k = np.ones((1, 1, 1, width), np.float32), np.ones((1, 1, 2, width), np.float32)
+    k *= np.array([0.51, 0.49], np.float32)[:, None] * unit
+    v, mask = np.array([0.0, 1.0]).reshape(1, 1, 2, 1), np.full((1, 2), 1024.0, np.float32)
+    scores = mask
+    for i in range(width):
+        scores = scores + q[0, 0, :, i, None] * k[0, 0, :, i]
+    raised = np.exp(scores.astype(np.float64) - scores.max())
+    *wide, bias = (x.astype(np.float64) for x in (q, k, v, mask))
+    error = abs(raised[0, 1] / raised.sum() - attention(*wide, mask=bias, scale=1.0).item())
+    bound = attention_bound(*wide, arithmetic=Arithmetic(), mask=bias, scale=1.0).item()
+    assert bound / 16 < error <= bound

@@ -196,3 +196,18 @@ def test_error_rule_is_close_to_that_of_one_sum(n: int) -> None:
     u, c = FORMATS["float32"].unit, transform_error([n], Arithmetic())
     assert 2 * n * u < c < (2 * n + 65) * u
     assert transform_error([n], Arithmetic(), real=True) <= c
+
+
+@pytest.mark.parametrize("imaginary", [False, True])
+@pytest.mark.parametrize("scale", [1.0, 2.0**-560, 2.0**560])
+def test_errors_of_what_goes_in_are_carried_at_every_magnitude(
+    scale: float, imaginary: bool
+) -> None:
+    """Also where their squares would underflow or overflow."""
+    double = Arithmetic(storage="float64", accumulate="float64", intermediate="float64")
+    off = Inexact(np.ones(4) * scale, np.ones(4) * scale * 1e-6, double)
+    ahead = off.fourier(off if imaginary else None, (0,), inverse=False)
+    inherited = 4e-6 * (2.0**0.5 if imaginary else 1.0) * scale
+    for part in ahead:
+        assert (part.error >= 0.999 * inherited).all()
+        assert (part.error <= 1.001 * inherited).all()

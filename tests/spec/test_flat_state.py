@@ -11,10 +11,8 @@ from assay.spec.models.layout import stored
 from assay.spec.models.networks.catalogue import NETWORKS
 from assay.spec.ops import op
 
-OPS = ("mlp", "resnet", "gpt", "rnn_lm", "lstm_lm")
 
-
-@pytest.mark.parametrize("name", OPS)
+@pytest.mark.parametrize("name", sorted(NETWORKS))
 def test_a_state_goes_into_a_vector_and_back_bit_for_bit(name: str) -> None:
     config = configure(name, op(name).attributes[0].default)
     count = sum(int(np.prod(p.shape)) for p in stored_in(name, config))

@@ -11,7 +11,6 @@ from assay.spec.arithmetic import Arithmetic
 from assay.spec.inexact import Inexact, running_bound
 from assay.spec.ops import op
 from assay.spec.recurrent import sequence
-from assay.spec.recurrent.gates import added
 from assay.spec.recurrent.growth import KEPT, Parts, Unrounded
 from assay.spec.recurrent.gru import CONVEX, GruCell
 from assay.spec.recurrent.lstm import LstmCell
@@ -95,7 +94,7 @@ def test_the_worst_errors_that_single_steps_allow_come_near_the_bound(name: str)
     d = (target, *(np.zeros_like(part) for part in start[1:]))
     harm = [d]
     for state, now, after in zip(states[-2::-1], x[::-1], states[:0:-1], strict=True):
-        d, _ = cell.back(cell.read(state, now), after, d, np.zeros(()), added)
+        d, _ = cell.back(cell.read(state, now), after, d, np.zeros(()))
         harm.insert(0, d)
     state = start
     for now, signs in zip(x, harm[1:], strict=True):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch.nn.functional as F
@@ -12,7 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.spec.arithmetic import Arithmetic
+from assay.spec.inexact import running_bound
 from assay.spec.layers.embedding import embedding, embedding_backward
+from assay.spec.layers.layer import sequential
+from assay.spec.layers.leaves import linear_layer
 from assay.spec.layers.linear import linear, linear_backward
 from assay.spec.ops import op
 from tests.spec.agreement import (
@@ -160,3 +165,89 @@ def test_inputs_that_do_not_fit_are_named() -> None:
         embedding(np.array([0]), np.ones((3, 1)), padding_idx=3)
     with pytest.raises(ValueError, match=r"table \(3,\) must have 2 axes"):
         embedding(np.array([0]), np.ones(3))
+
+
+def started(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, order: str) -> np.ndarray:
+    """x W^T + bias, one product at a time, with the bias before all, amid or behind them."""
+    products = [x[..., i, None] * weight[:, i] for i in range(x.shape[-1])]
+    at = {"first": 0, "amid": len(products) // 2, "last": len(products)}[order]
+    total = np.zeros((), x.dtype)
+    for term in (*products[:at], bias, *products[at:]):
+        total = total + term
+    return total
+
+
+def dominated() -> Inputs:
+    """Products that are far below the bias: each addition to it rounds more than they do."""
+    rng = np.random.default_rng(0)
+    x, weight = 1e-3 * rng.normal(size=(1, 200, 3)), rng.normal(size=(40, 3))
+    inputs = {"x": x, "weight": weight, "bias": 1.0 + rng.random(40)}
+    return {n: a.astype(np.float32) for n, a in inputs.items()}
+
+
+def widened(inputs: Inputs) -> Inputs:
+    return {n: a.astype(np.float64) for n, a in inputs.items()}
+
+
+def bound_of(function: Callable[[Any], np.ndarray], inputs: Inputs) -> np.ndarray:
+    return running_bound(lambda a: {"y": function(a)}, widened(inputs), Arithmetic())["y"]
+
+
+@pytest.mark.parametrize("order", ["first", "amid", "last"])
+def test_bound_holds_wherever_the_bias_enters_the_sum(order: str) -> None:
+    inputs = dominated()
+    error = np.abs(started(**inputs, order=order) - linear(**widened(inputs)))
+    assert (error <= op("linear").bound(widened(inputs), {}, Arithmetic())["out"]).all()
+
+
+@pytest.mark.parametrize("order", ["first", "last"])
+def test_bound_of_two_layers_in_a_row_holds_wherever_the_bias_enters(order: str) -> None:
+    inputs = {**dominated(), "second": np.full((40, 40), 2.0**-12, np.float32)}
+    block = sequential(linear_layer("weight", "bias"), linear_layer("second", "bias"))
+    hidden = started(inputs["x"], inputs["weight"], inputs["bias"], order)
+    got = started(hidden, inputs["second"], inputs["bias"], order)
+    error = np.abs(got - block.forward(widened(inputs), widened(inputs)["x"]))
+    assert (error <= bound_of(lambda a: block.forward(a, a["x"]), inputs)).all()
+
+
+def test_the_rules_of_product_and_sum_alone_hold_for_a_bias_that_is_added_last_only() -> None:
+    inputs = dominated()
+    last = bound_of(lambda a: np.matmul(a["x"], a["weight"].T) + a["bias"], inputs)
+    error = {
+        order: np.abs(started(**inputs, order=order) - linear(**widened(inputs)))
+        for order in ("first", "last")
+    }
+    assert (error["last"] <= last).all()
+    assert (error["first"] > last).any()
+
+
+def test_a_product_that_is_stored_before_the_bias_is_added_is_covered() -> None:
+    def stored(x: np.ndarray) -> np.ndarray:
+        return x.astype(ml_dtypes.bfloat16).astype(np.float64)
+
+    rng = np.random.default_rng(0)
+    shapes = {"x": (1, 200, 3), "weight": (40, 3), "bias": (40,)}
+    inputs = {n: stored(rng.normal(size=shape)) for n, shape in shapes.items()}
+    got = stored(stored(inputs["x"] @ inputs["weight"].T) + inputs["bias"])
+    error = np.abs(got - linear(**inputs))
+    for intermediate, covers in (("bfloat16", True), ("float32", False)):
+        arithmetic = Arithmetic("bfloat16", "float32", intermediate)
+        assert (error <= op("linear").bound(inputs, {}, arithmetic)["out"]).all() == covers
+
+
+def test_a_bias_without_products_and_products_without_a_bias_keep_their_bounds() -> None:
+    arithmetic, bias = Arithmetic("float64", "float64", "float64"), np.array([0.1, 0.0])
+    for x in (np.zeros((1, 1, 3)), np.zeros((1, 1, 0))):
+        inputs = {"x": x, "weight": np.ones((2, x.shape[-1])), "bias": bias}
+        assert not op("linear").bound(inputs, {}, arithmetic)["out"].any()
+    product = {"x": np.ones((1, 1, 3)), "weight": np.ones((2, 3))}
+    alone = op("linear").bound(product, {}, arithmetic)["out"]
+    beside = op("linear").bound({**product, "bias": bias}, {}, arithmetic)["out"]
+    assert beside[0, 0, 1] == alone[0, 0, 1] > 0
+
+
+def test_a_partial_sum_that_overflows_beside_its_bias_has_no_bound() -> None:
+    for bias, finite in ((1e38, True), (3e38, False)):
+        weight = np.array([[1e38, -1e38]])
+        inputs = {"x": np.ones((1, 1, 2)), "weight": weight, "bias": np.array([bias])}
+        assert np.isfinite(op("linear").bound(inputs, {}, Arithmetic())["out"]).all() == finite

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assay.spec.arithmetic import Arithmetic
+from assay.spec.contraction import product_plus
 from assay.spec.ops import op
-from assay.spec.recurrent.gates import added, added_within, outer_sum, weighted
+from assay.spec.recurrent import gru as gru_module
+from assay.spec.recurrent.gates import outer_sum, weighted
 from assay.spec.recurrent.gru import CONVEX, LEANING, gru, gru_backward
 from assay.spec.recurrent.lengths import reversed_rows
 from assay.spec.recurrent.lstm import lstm, lstm_backward
@@ -252,8 +254,8 @@ def test_both_forms_of_the_blend_are_one_function(reset_after: bool) -> None:
     g = np.ones((2, 4, 4))
     backward: Callable[..., Any] = gru_backward
     grads = [
-        backward(**inputs, cotangent=g, reset_after=reset_after, blend=b, join=j)._asdict()
-        for b, j in ((CONVEX, added), (LEANING, added_within))
+        backward(**inputs, cotangent=g, reset_after=reset_after, blend=b)._asdict()
+        for b in (CONVEX, LEANING)
     ]
     assert same(*grads)
 
@@ -271,8 +273,18 @@ def test_bound_of_a_gru_covers_both_forms_of_the_blend(reset_after: bool) -> Non
         assert (np.abs(got.outputs - want["out"]) <= bound["out"]).all()
 
 
+def parts_first(x: np.ndarray, matrix: np.ndarray, *parts: np.ndarray) -> np.ndarray:
+    """``product_plus`` whose accumulator starts with the parts."""
+    start = sum(parts, start=np.zeros((), x.dtype))
+    for i in range(x.shape[-1]):
+        start = start + x[..., i, None] * matrix[i]
+    return start
+
+
 @pytest.mark.parametrize("reset_after", [False, True])
-def test_bound_of_gradients_covers_every_form_of_a_gru(reset_after: bool) -> None:
+def test_bound_of_gradients_covers_every_form_of_a_gru(
+    reset_after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     inputs = {n: x.astype(np.float32) for n, x in filled("gru", 2, 5, 3, 4).items()}
     shapes = {"out": (2, 5, 4), "h": (2, 4)}
     # A cotangent that is much larger than what flows back shows where it is added.
@@ -283,13 +295,13 @@ def test_bound_of_gradients_covers_every_form_of_a_gru(reset_after: bool) -> Non
     want = op("gru").backward(widened(inputs), widened(cotangents), attributes)
     backward: Callable[..., Any] = gru_backward
     for blend in (CONVEX, LEANING):
-        for join in (added, added_within):
+        for join in (product_plus, parts_first):
+            monkeypatch.setattr(gru_module, "product_plus", join)
             got = backward(
                 **inputs,
                 cotangent=cotangents["out"],
                 h_cotangent=cotangents["h"],
                 blend=blend,
-                join=join,
                 **attributes,
             )._asdict()
             assert all((np.abs(got[n] - want[n]) <= bound[n]).all() for n in want)
@@ -304,7 +316,6 @@ def halves(*shape: int) -> np.ndarray:
 def test_pieces_without_functions_are_exact_on_fractions() -> None:
     x, weight, bias = halves(2, 3), halves(4, 3), halves(4)
     assert (weighted(x, weight, bias) == (x[:, None] * weight).sum(axis=-1) + bias).all()
-    assert (added(x, weight[:3], x) == added_within(x, weight[:3], x)).all()
     assert (outer_sum(x[None], x[None]) == np.matmul(x.T, x)).all()
 
 

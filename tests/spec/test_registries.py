@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 DIMS: dict[str, int | Shape] = {
     "B": 2, "N": 3, "H": 4, "Hkv": 2, "L": 3, "S": 5, "D": 2, "Dv": 6, "C": 6, "V": 7, "I": 3,
     "O": 4, "T": 4, "Hd": 2, "I+Hd": 5, "3": 3, "4": 4, "Cin": 4, "Cin/G": 4, "Cout": 5, "1": 1,
-    "*n": (5, 6), "*k": (2, 3), "n": 8, "w": 3, "E": 4, "Ns": 3, "Kt": 3, "Kt-1": 2,
+    "*n": (5, 6), "*k": (2, 3), "n": 8, "w": 3, "E": 4, "Ns": 3, "2": 2, "Kt": 3, "Kt-1": 2,
 }  # fmt: skip
 """A size for every symbol; a starred one stands for several axes."""
 
@@ -31,9 +31,21 @@ OWN: dict[str, dict[str, int | Shape]] = {
     "fno_block": {"Nf": 30},
     "mlp": {"P": 44},
     "resnet": {"P": 247},
+    "vit": {"P": 367},
     "gpt": {"P": 304},
+    "gpt_decode": {"P": 304, "Na": 1},
+    "char_gpt": {"P": 327},
     "rnn_lm": {"P": 41},
     "lstm_lm": {"P": 101},
+    "mamba_lm": {"P": 165},
+    "lstm_regression": {"P": 60},
+    "fno": {"P": 562},
+    "language_step": {"P": 304, "N1": 1},
+    "regression_step": {"P": 44, "N1": 1},
+    "model_state": {"P": 44, "W": 8},
+    "model_trace": {"P": 247, "R": 2, "K": 4},
+    "encoder_layer": {"F": 4, "3F": 12, "M": 5},
+    "decoder_layer": {"F": 4, "3F": 12, "M": 5},
     "kv_cache": {"Nl": 2, "Na": 1, "M": 4},
 }
 """Sizes that follow from others, by each op's own rule; the class token is among the tokens."""

@@ -12,21 +12,27 @@ import assay
 from assay.impl.loading import resolve
 from assay.properties.properties import PROPERTIES
 from assay.zoo.catalogue import CONTROLS, FAULTS
+from assay.zoo.families import FAMILIES
 
 ROOT = Path(assay.__file__).parent
 UNPLANTED = {"hygiene.provider_witness"}
 """numpy names no kernels; the torch backends' own tests plant a wrong witness."""
 
 
-OWED = frozenset({"cache", "model"})
-"""Families whose faults are still to be planted: their properties have saboteurs, but no fault."""
-
-
 def test_every_property_has_a_fault_that_it_must_find() -> None:
     planted = {claim for fault in FAULTS for claim in fault.claims}
-    missing = {p.id for p in PROPERTIES} - planted - UNPLANTED
-    assert {name.partition(".")[0] for name in missing} == OWED
+    assert {p.id for p in PROPERTIES} - planted == UNPLANTED
     assert not UNPLANTED & planted
+
+
+def test_every_family_has_members() -> None:
+    names = {fault.name for fault in FAULTS}
+    assert {name for members in FAMILIES.values() for name in members} <= names
+    assert all(FAMILIES.values())
+
+
+def test_a_third_of_the_faults_is_hard() -> None:
+    assert 3 * sum(bool(fault.hard) for fault in FAULTS) >= len(FAULTS) >= 160
 
 
 def test_every_expected_claim_is_a_property() -> None:

@@ -7,6 +7,7 @@ from math import prod
 import ml_dtypes
 import numpy as np
 
+from assay.zoo.sound_convolutions import WinogradConvolution
 from assay.zoo.sound_grids import (
     Array,
     FastHalf,
@@ -29,6 +30,18 @@ class FlippedKernel(TapConvolution):
         """Over the flipped kernel."""
         flipped = np.flip(weight, axis=tuple(range(2, weight.ndim)))
         return super().forward(x, flipped, bias, rules)
+
+
+class TileOnePercentOff(WinogradConvolution):
+    """The products of the last tile are 1 % too large, in every grid."""
+
+    contract = on_grids("zoo.winograd-tile-off", accuracy="normwise")
+
+    def products(self, summed: Array) -> Array:
+        """A wrong constant in the kernel that ends a row of tiles."""
+        off = summed.copy()
+        off[..., -1, :] *= np.float32(1.01)
+        return off
 
 
 class SwappedDilation(TapConvolution):
