@@ -11,6 +11,7 @@ import itertools
 import operator
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 from typing import Any
@@ -162,47 +163,81 @@ def _invented(name: str, sort: z3.SortRef, arguments: tuple[Any, ...]) -> Any:
             return arb(key % 65 - 32) / 16
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A solver's term with its parts, read once: asking z3 for them takes longer than the sum.
+
+    term     kept, so that its id stays its own
+    literal  its number or truth value; None for anything else
+    bits     of a bit vector; 0 for anything else
+    """
+
+    term: z3.ExprRef
+    literal: Any
+    kind: int
+    name: str
+    sort: z3.SortRef
+    bits: int
+    parts: tuple[Read, ...]
+
+
+def _read(term: z3.ExprRef, known: dict[int, Read]) -> Read:
+    key = term.get_id()
+    if key not in known:
+        head, sort = term.decl(), term.sort()
+        bits = sort.size() if isinstance(sort, z3.BitVecSortRef) else 0
+        parts = tuple(_read(part, known) for part in term.children())
+        known[key] = Read(term, value(term), head.kind(), head.name(), sort, bits, parts)
+    return known[key]
+
+
 class Evaluation:
     """Values of terms under one witness: names to numbers, truth values, or functions of
     indices.
+
+    ``read``: terms by id, for evaluations of the same terms under several witnesses.
     """
 
-    def __init__(self, witness: Mapping[str, Any], folds: Sequence[Fold] = ()) -> None:
+    def __init__(
+        self,
+        witness: Mapping[str, Any],
+        folds: Sequence[Fold] = (),
+        read: dict[int, Read] | None = None,
+    ) -> None:
         self.witness = witness
         self.folds = {f.function.name(): f for f in folds}
         self.used: dict[str, Any] = {}
         self._sums: dict[tuple[str, int], Any] = {}
-        # Shared subterms are calculated once; a term that is kept keeps its id.
-        self._known: dict[int, tuple[z3.ExprRef, Any]] = {}
+        self._read = {} if read is None else read
+        # Shared subterms are calculated once.
+        self._known: dict[int, Any] = {}
 
     def __call__(self, term: z3.ExprRef) -> Any:
         """The value of ``term``."""
         with precision(BITS), np.errstate(all="ignore"):
-            return self._visit(term)
+            return self._visit(_read(term, self._read))
 
-    def _visit(self, term: z3.ExprRef) -> Any:
-        key = term.get_id()
+    def _visit(self, term: Read) -> Any:
+        key = id(term)
         if key not in self._known:
-            self._known[key] = (term, self._calculated(term))
-        return self._known[key][1]
+            self._known[key] = self._calculated(term)
+        return self._known[key]
 
-    def _calculated(self, term: z3.ExprRef) -> Any:
-        literal = value(term)
-        if literal is not None:
-            return literal
-        kind = term.decl().kind()
-        if kind == z3.Z3_OP_ITE:  # the branch not taken may divide by zero
-            return self._visit(term.arg(1 if self._visit(term.arg(0)) else 2))
-        arguments = tuple(self._visit(a) for a in term.children())
-        if kind == z3.Z3_OP_UNINTERPRETED:
-            return self._name(term.decl().name(), term.sort(), arguments)
-        if kind == z3.Z3_OP_FPA_TO_FP and z3.is_bv(term.arg(0)):
-            unsigned = np.dtype(f"uint{term.arg(0).size()}")
-            return np.array(arguments[0], unsigned).view(numbers_of(term.sort()))[()]
-        if kind not in RULES:
-            raise ValueError(f"term {term.decl().name()!r} has no evaluation rule")
-        result = RULES[kind](*arguments)
-        return result % (1 << term.size()) if z3.is_bv(term) else result
+    def _calculated(self, term: Read) -> Any:
+        if term.literal is not None:
+            return term.literal
+        if term.kind == z3.Z3_OP_ITE:  # the branch not taken may divide by zero
+            return self._visit(term.parts[1 if self._visit(term.parts[0]) else 2])
+        arguments = tuple(self._visit(part) for part in term.parts)
+        if term.kind == z3.Z3_OP_UNINTERPRETED:
+            return self._name(term.name, term.sort, arguments)
+        if term.kind == z3.Z3_OP_FPA_TO_FP and term.parts[0].bits:
+            unsigned = np.dtype(f"uint{term.parts[0].bits}")
+            return np.array(arguments[0], unsigned).view(numbers_of(term.sort))[()]
+        if term.kind not in RULES:
+            raise ValueError(f"term {term.name!r} has no evaluation rule")
+        result = RULES[term.kind](*arguments)
+        return result % (1 << term.bits) if term.bits else result
 
     def _name(self, name: str, sort: z3.SortRef, arguments: tuple[Any, ...]) -> Any:
         if name in self.folds:
@@ -214,7 +249,7 @@ class Evaluation:
         if name in self.witness:
             given = self.witness[name]
             if z3.is_expr(given):
-                return self._visit(given)
+                return self._visit(_read(given, self._read))
             result = given(*arguments) if callable(given) else given
         else:
             result = _invented(name, sort, arguments)
@@ -227,13 +262,14 @@ class Evaluation:
     def _fold(self, fold: Fold, length: int) -> Any:
         name = fold.function.name()
         if (name, 0) not in self._sums:
-            self._sums[name, 0] = self._visit(fold.start)
+            self._sums[name, 0] = self._visit(_read(fold.start, self._read))
         before = z3.Const(BEFORE, fold.function.range())
         for j in range(length):
             if (name, j + 1) not in self._sums:
-                inner = Evaluation({**self.witness, BEFORE: self._sums[name, j]}, ())
+                inner = Evaluation({**self.witness, BEFORE: self._sums[name, j]}, (), self._read)
                 inner.folds, inner._sums, inner.used = self.folds, self._sums, self.used
-                self._sums[name, j + 1] = inner._visit(fold.step(before, z3.IntVal(j)))
+                step = _read(fold.step(before, z3.IntVal(j)), self._read)
+                self._sums[name, j + 1] = inner._visit(step)
         return self._sums[name, max(length, 0)]
 
     def text(self) -> str:

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import z3
 
-from assay.proofs.evaluate import Evaluation, value
+from assay.proofs.evaluate import Evaluation, Read, value
 from assay.proofs.laws import subterms
 from assay.proofs.obligation import Premise, Query, Script
 from assay.proofs.scalars.ieee import numbers_of
@@ -122,8 +122,9 @@ def confirm(query: Query, model: z3.ModelRef | None, tries: int = 200) -> str:
     grid.
     """
     candidates = [_from_model(model)] if model is not None else []
+    read: dict[int, Read] = {}
     for values in itertools.chain(candidates, _grid(query, tries)):
-        evaluation = Evaluation(values, query.folds)
+        evaluation = Evaluation(values, query.folds, read)
         if all(evaluation(p.term) for p in query.premises) and not evaluation(query.goal):
             return evaluation.text() or "nothing in it is free"
     return ""
