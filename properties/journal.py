@@ -8,7 +8,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +141,7 @@ class Journal:
                 )
             self._db.execute(
                 "INSERT OR REPLACE INTO cell VALUES (?, ?, ?)",
-                (campaign, str(cell.key), json.dumps(record)),
+                (campaign, json.dumps(astuple(cell.key)), json.dumps(record)),
             )
 
     def end(self, result: Result) -> None:

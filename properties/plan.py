@@ -123,8 +123,14 @@ def allotted(key: CellKey, description: Description, profile: Profile) -> Profil
 
 
 def seed_of(campaign: int, key: CellKey) -> int:
-    """The seed of one cell: it does not depend on which other cells run."""
-    own = hashlib.sha256(f"{campaign} {key}".encode()).digest()
+    """The seed of one cell: it does not depend on which other cells run.
+
+    The ops of one claim draw alike, so that what they share is comparable; hygiene is about each op
+    on its own.
+    """
+    each = key.op if key.property.startswith("hygiene.") else ""
+    drawn = replace(key, op=each)
+    own = hashlib.sha256(f"{campaign} {drawn}".encode()).digest()
     return int.from_bytes(own[:8], "big")
 
 

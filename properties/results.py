@@ -33,8 +33,9 @@ class CellKey:
 
     def __str__(self) -> str:
         mode = "" if self.mode == "default" else f" ({self.mode})"
-        # Hygiene claims are about every op; the other claims say by their name which.
-        op = f" of {self.op}" if self.property.startswith("hygiene.") and self.op else ""
+        # attention.prefix says of which op it is; norm.refines is about several.
+        said = not self.op or self.property.startswith(f"{self.op}.")
+        op = "" if said else f" of {self.op}"
         return f"{self.backend}{mode} {self.property}{op} {self.dtype}"
 
 

@@ -77,7 +77,8 @@ def test_finding_is_printed_on_one_line_with_its_id(faulty_run: Path) -> None:
     lines = (faulty_run / "out.txt").read_text().splitlines()
     (found,) = [line for line in lines if "replay: assay replay" in line]
     assert re.fullmatch(
-        r"faulty<b> softmax\.\S+ float32: .* replay: assay replay [0-9a-f]{8}", found
+        r"faulty<b> softmax\.\S+ of masked_softmax float32: .* replay: assay replay [0-9a-f]{8}",
+        found,
     )
     assert found.endswith(finding_id(faulty_run))
 

@@ -75,7 +75,7 @@ def test_each_cell_is_a_test_and_a_fault_is_a_failure_that_says_all(run: Run) ->
     result.assert_outcomes(failed=1, passed=2)
     result.stdout.fnmatch_lines(
         [
-            "my-wrong softmax.refines float32: weights* (error * x bound)",
+            "my-wrong softmax.refines of masked_softmax float32: weights* (error * x bound)",
             "smallest case: B=1 N=1 S=1*",
             "looks like: scaled by 1.01",
             "again: assay run kernels.py:Wrong --claims softmax.refines --ops masked_softmax *",
