@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import repeat
 
 from hypothesis.internal.conjecture import providers
 
@@ -28,23 +29,25 @@ CANDIDATES = 5
 """Random values among which the rarest is taken. One would be chance, all would be an order."""
 
 Axis = tuple[int, int]
-Pick = tuple[Axis, int]
 
 
 class Spread(providers.HypothesisProvider):
     """The choices of one case. An axis is a strategy, and the how manieth draw from it.
 
-    met     how often each pair of picks was together in a case of this search
-    picked  of this case
+    numbers  of the picks of this search: an axis with a value
+    rarity   of each pick beside each other one: 1 / (1 + how often both were in a case of this
+             search), where they were
+    picked   of this case
     """
 
-    met: Counter[tuple[Pick, Pick]]
+    numbers: dict[tuple[Axis, int], int]
+    rarity: dict[int, dict[int, float]]
 
     def __init__(self, *given: object) -> None:
         super().__init__(*given)  # type: ignore[arg-type]
         self._labels = [0]
         self._drawn: Counter[int] = Counter()
-        self.picked: list[Pick] = []
+        self.picked: list[int] = []
 
     def span_start(self, label: int, /) -> None:
         """A strategy begins to draw."""
@@ -85,22 +88,28 @@ class Spread(providers.HypothesisProvider):
         self._drawn[label] += 1
         axis = (label, self._drawn[label])
         candidates = [self._chance(low, high) for _ in range(CANDIDATES)]
-        met, picked = self.met, self.picked or [(axis, -1)]
+        picked = self.picked or [self._number(axis, -1)]
 
         def novelty(value: int) -> float:
-            pick = (axis, value)
-            return sum(1.0 / (1 + met[other, pick]) for other in picked)
+            met = self.rarity.get(self._number(axis, value), {})
+            return sum(map(met.get, picked, repeat(1.0)))
 
-        pick = (axis, max(dict.fromkeys(candidates), key=novelty))
-        met.update((other, pick) for other in picked)
+        value = max(dict.fromkeys(candidates), key=novelty)
+        pick = self._number(axis, value)
+        met = self.rarity.setdefault(pick, {})
+        for other in picked:
+            met[other] = 1.0 / (1 + round(1.0 / met.get(other, 1.0)))
         self.picked.append(pick)
-        return pick[1]
+        return value
+
+    def _number(self, axis: Axis, value: int) -> int:
+        return self.numbers.setdefault((axis, value), len(self.numbers))
 
 
 @contextmanager
 def spreading() -> Iterator[str]:
     """The name of a source for one search: it remembers the pairs that have met."""
-    kind = type("Spread", (Spread,), {"met": Counter()})
+    kind = type("Spread", (Spread,), {"numbers": {}, "rarity": {}})
     providers.AVAILABLE_PROVIDERS[NAME] = kind
     try:
         yield NAME

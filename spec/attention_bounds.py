@@ -71,20 +71,18 @@ def _weights(
     top = np.max(np.where(allowed, scores, -np.inf), axis=-1, keepdims=True, initial=-np.inf)
     top = np.where(count > 0, top, 0.0)
     u, mid = arithmetic.u_acc, arithmetic.u_mid
-    shifted = np.abs(scores - top)
+    size, shifted = np.abs(scores), np.abs(scores - top)
     product = magnitude * abs(factor)
     biased = (
         0.0
         if mask is None or mask.dtype == bool
         else np.where(np.isneginf(mask), 0.0, np.abs(mask))
     )
-    exponent = (gamma(q.shape[3] + 4, u) + 3.0 * mid) * product + (u + mid) * np.abs(scores)
-    exponent = exponent + (gamma(q.shape[3] + 1, u) + mid) * biased
-    exponent = (
-        exponent + (u + mid) * shifted + 3.0 * u * (np.abs(scores) + np.abs(top) + np.log1p(count))
-    )
+    exponent = (gamma(q.shape[3] + 4, u) + 3.0 * mid) * product + (4.0 * u + mid) * size
+    exponent = exponent + (gamma(q.shape[3] + 1, u) + mid) * biased + (u + mid) * shifted
+    exponent = exponent + 3.0 * u * (np.abs(top) + np.log1p(count))
     exponent = exponent + arithmetic.tau_acc * (q.shape[3] + 1)
-    peak = np.maximum(magnitude, np.maximum(product, np.abs(scores) + biased))
+    peak = np.maximum(magnitude, np.maximum(product, size + biased))
     too_big = peak * _NEARLY >= arithmetic.largest
     exponent = np.where(allowed, np.where(too_big, np.inf, exponent), 0.0)
     span = np.max(np.where(allowed, shifted, 0.0), axis=-1, keepdims=True, initial=0.0)
