@@ -7,7 +7,7 @@ import os
 import signal
 import traceback
 import warnings
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -152,9 +152,11 @@ class _Queue:
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._blocks = [deque(block) for _, block in groupby(jobs, key=lambda job: job.target)]
         self._own: dict[int, deque[Job]] = {}
+        self.waiting = Counter(job.key.backend for job in jobs)
+        """How many jobs of each backend are left."""
 
     def __len__(self) -> int:
-        return sum(map(len, self._blocks))
+        return self.waiting.total()
 
     def take(self, process: int) -> Job:
         """The next job for process number ``process``. IndexError: none is left."""
@@ -162,7 +164,9 @@ class _Queue:
             self._blocks = [block for block in self._blocks if block]
             free = [b for b in self._blocks if not any(b is own for own in self._own.values())]
             self._own[process] = free[0] if free else max(self._blocks, key=len, default=deque())
-        return self._own[process].popleft()
+        job = self._own[process].popleft()
+        self.waiting[job.key.backend] -= 1
+        return job
 
 
 class PoolExecutor:
@@ -202,7 +206,7 @@ class PoolExecutor:
         idle = list(range(len(self._pools)))
         while queue or running:
             while idle and queue and not budget.spent:
-                process, waiting = idle.pop(0), len(queue)
+                process, waiting = idle.pop(0), queue.waiting.copy()
                 job = queue.take(process)
                 job = replace(job, profile=budget.share(job.profile, waiting))
                 running[self._pools[process].submit(run_job, job)] = process, job
@@ -211,7 +215,9 @@ class PoolExecutor:
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 process, job = running.pop(future)
                 idle.append(process)
-                yield self._result(future, process, job)
+                cell = self._result(future, process, job)
+                budget.took(job.key.backend, cell.seconds, job.profile.share)
+                yield cell
 
     def _result(self, future: Future[Cell], process: int, job: Job) -> Cell:
         try:
@@ -237,5 +243,7 @@ class LocalExecutor:
             if budget.spent:
                 return
             bench = _bench(key, self._session, self._fresh)
-            share = budget.share(profile, len(keys) - index)
-            yield run_cell(bench, share, key, key.backend, seed, None)
+            mine = budget.share(profile, {key.backend: len(keys) - index})
+            cell = run_cell(bench, mine, key, key.backend, seed, None)
+            budget.took(key.backend, cell.seconds, mine.share)
+            yield cell

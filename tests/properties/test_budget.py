@@ -31,20 +31,34 @@ KEY = CellKey("sound", "softmax.refines", "float32", op="masked_softmax")
 
 def test_a_cell_gets_its_part_of_what_is_left() -> None:
     budget = Budget(1000.0, 2, time.monotonic())
-    share = budget.share(QUICK, 100)
+    share = budget.share(QUICK, {"a": 60, "b": 40})
     assert share.share == pytest.approx(AIM * 1000 * 2 / 100, rel=0.01)
-    assert budget.share(QUICK, 1).share == pytest.approx(AIM * 1000, rel=0.01)
+    assert budget.share(QUICK, {"a": 1}).share == pytest.approx(AIM * 1000, rel=0.01)
     assert share == replace(QUICK, share=share.share)
 
 
+def test_what_a_backend_takes_beyond_its_share_is_set_aside_for_its_other_cells() -> None:
+    budget = Budget(1000.0, 2, time.monotonic())
+    waiting = {"slow": 500, "fast": 500}
+    before = budget.share(QUICK, waiting).share
+    for seconds in (before + 0.5, before + 0.7):
+        budget.took("slow", seconds, before)
+    budget.took("fast", before / 2, before)
+    after = budget.share(QUICK, waiting).share
+    assert after == pytest.approx((AIM * 1000 * 2 - 500 * 0.6) / 1000, rel=0.01)
+    assert budget.share(QUICK, {"fast": 500}).share == pytest.approx(2 * before, rel=0.01)
+    budget.took("slow", 1e9, before)
+    assert budget.share(QUICK, waiting).share >= 0.5 * before
+
+
 def test_in_a_hurry_a_fault_is_still_made_small() -> None:
-    late = Budget(1.0, 2, time.monotonic() - 10).share(QUICK, 100)
+    late = Budget(1.0, 2, time.monotonic() - 10).share(QUICK, {"a": 100})
     assert late.share == 0.0
     assert late.shrink_seconds == LEAST_SHRINK
 
 
 def test_without_a_limit_the_profile_stands() -> None:
-    assert unlimited().share(QUICK, 3) is QUICK
+    assert unlimited().share(QUICK, {"a": 3}) is QUICK
     assert not unlimited().spent
     assert Budget(1.0, 1, time.monotonic() - 2).spent
 
