@@ -97,7 +97,8 @@ def measure() -> Rate | str:
         said = (done.stderr or done.stdout).strip().splitlines()
         return f"not measured: {said[-1] if said else 'it said nothing'}"
     if not examples:
-        return "not measured: no example ran"
+        said = [line for line in done.stdout.splitlines()[:-1] if line.strip()]
+        return f"not measured: no example ran: {said[-1] if said else 'pytest said nothing'}"
     return Rate(examples, seconds, failed)
 
 

@@ -48,7 +48,8 @@ def measure() -> Section:
     )
     names = ", ".join(name.rpartition("::test_")[2] for name in array_api.TESTS)
     method = (
-        f"`{PROPERTY}` of `{BACKEND}` in float32, {len(calls)} cases; CPU time of all processes. "
+        f"`{PROPERTY}` of `{BACKEND}` in float32, {len(calls)} cases, of each drawn structure "
+        f"{PROFILE.fills}; CPU time of all processes. "
         f"array-api-tests runs its tests of numpy's {names}; imports do not count on either side."
     )
     return Section("Throughput", method, figures)

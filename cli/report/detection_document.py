@@ -12,29 +12,41 @@ from assay.zoo.detection import Detection, Trail
 from assay.zoo.figures import figures
 from assay.zoo.needs import needs
 
-HEAD = """Written by `make detection`; do not edit. The zoo holds kernels with one planted fault
+ZOO = """Written by `make detection`; do not edit. The zoo holds kernels with one planted fault
 each, and controls: kernels that are right and computed in another way. No property, bound or
-strategy knows of them. Each run examines one of them as `assay run` would (faults that hide from
-it, as `assay run --adversarial`), in the order of its plan, until the fault is found for the
-right reason: by one of the claims that are about it, and with the verdict that it deserves (a
-wrong value must not be found by a crash). Only wall-clock limits are lifted to a minute for each
-cell, so that a busy machine ends no search.
-
-Times are CPU seconds of everything that ran, the worker included, and depend on the machine;
-examples, cases and verdicts follow from the seed.
+strategy knows of them.
+"""
+FAULTS = """Each run examines one fault as `assay run` would (those that hide from it, as
+`assay run --adversarial`), in the order of its plan, until it is found for the right reason: by
+one of the claims that are about it, and with the verdict that it deserves (a wrong value must not
+be found by a crash). Only wall-clock limits are lifted to a minute for each cell, so that a busy
+machine ends no search.
+"""
+CONTROLS = """Each control is examined as `assay run` would, by every claim about its ops: what is
+found here is an error of assay's.
+"""
+TIMES = """Times are CPU seconds of everything that ran, the worker included, and depend on the
+machine; examples, cases and verdicts follow from the seed.
 """
 
 
 def write(detection: Detection, line: str) -> str:
     """The whole page; ``line`` is the command that gave it."""
-    what = "Detection by" if detection.plan.faults else "Sound kernels under"
-    title = f"# {what} the {detection.plan.profile.name} profile"
-    parts: list[Iterable[str]] = [[title, "", HEAD, *_source(detection, line)], _figures(detection)]
+    title = f"# {_subject(detection)} the {detection.plan.profile.name} profile"
+    examined = [FAULTS] * bool(detection.plan.faults) + [CONTROLS] * bool(detection.plan.controls)
+    head = [title, "", ZOO, *examined, TIMES, *_source(detection, line)]
+    parts: list[Iterable[str]] = [head, _figures(detection)]
     if detection.plan.faults:
         parts += [_uncaught(detection), _faults(detection), _claims(detection)]
     if detection.plan.controls:
         parts += [_controls(detection)]
     return "\n".join(text for part in parts for text in part).rstrip("\n") + "\n"
+
+
+def _subject(detection: Detection) -> str:
+    if detection.plan.sweeps:
+        return "What each claim finds by"
+    return "Detection by" if detection.plan.faults else "Sound kernels under"
 
 
 def _source(detection: Detection, line: str) -> Iterable[str]:
