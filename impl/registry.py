@@ -219,6 +219,12 @@ _BUILTIN: tuple[Builtin, ...] = (
         "FlexAttention, with masks as functions of positions",
         heavy=_TRACER,
     ),
+    _torch(
+        "torch.flex.compiled",
+        "flex_compiled:TorchFlexCompiled",
+        "FlexAttention compiled by inductor, with rules of positions and without masks",
+        heavy=_TRACER,
+    ),
     _torch("torch.encoder_layer", "encoder:TorchEncoderLayer", "nn.TransformerEncoderLayer"),
     _torch("torch.decoder_layer", "encoder:TorchDecoderLayer", "nn.TransformerDecoderLayer"),
     _torch(

@@ -133,14 +133,17 @@ def test_attention_and_its_gradients_are_within_the_bounds(session: Session, dty
             wanted = cotangents if mode in description.gradient_modes else None
             ran += _agrees(session, dtype, Call("attention", inputs, attributes, wanted, mode))
     name = description.contract.name
-    least = {"torch.mha": 0.4, "torch.compile": 0.7, "transformers": 0.7}
+    least = {
+        "torch.mha": 0.4, "torch.flex.compiled": 0.5, "torch.compile": 0.7, "transformers": 0.7
+    }  # fmt: skip
     share = least.get(name, least.get(name.partition(".")[0], 0.9))
     assert ran >= share * (len(CASES) - 1) * len(description.contract.modes)
 
 
 @pytest.mark.parametrize("kind", ["transposed", "strided", "offset", "expanded"])
 def test_layouts_do_not_matter(session: Session, kind: Any) -> None:
-    inputs, _ = _attention((2, 2, 2, 6, 6, 4, 4), {}, "bool", np.float32)
+    mask = "bool" if "bool" in session.description.contract.masks else ""
+    inputs, _ = _attention((2, 2, 2, 6, 6, 4, 4), {}, mask, np.float32)
     for name in "qkv":
         inputs[name][1] = inputs[name][0]
     mode = session.description.contract.modes[-1]
@@ -258,7 +261,8 @@ def test_in_a_worker_with_poisoned_memory_the_bounds_hold_too(name: str) -> None
         description = session.description
         for mode in description.contract.modes:
             for shape, attributes, mask in (CASES[1], CASES[7]):
-                inputs, cotangents = _attention(shape, attributes, mask, np.float32)
+                taken = mask if mask in description.contract.masks else ""
+                inputs, cotangents = _attention(shape, attributes, taken, np.float32)
                 wanted = cotangents if mode in description.gradient_modes else None
                 for _ in range(3):
                     call = Call("attention", inputs, attributes, wanted, mode)
