@@ -2,8 +2,9 @@
 
 A cell may take its part of what is left when it starts; what it does not use is there for the later
 ones. Where kernels are compiled for each shape, a few examples take longer than any share: what the
-cells of a backend took beyond theirs is set aside for those that still wait. A cell's examples are drawn from its own seed, so one that ran out of time has seen the first of
-the very examples that it would have seen: a busy machine costs examples, and changes nothing else.
+cells of a backend took beyond theirs is set aside for those that still wait. A cell's examples are
+drawn from its own seed, so one that ran out of time has seen the first of the very examples that it
+would have seen: a busy machine costs examples, and changes nothing else.
 """
 
 from __future__ import annotations

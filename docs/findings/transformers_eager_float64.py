@@ -1,8 +1,8 @@
 """Eager attention in float64 gives NaN to a row whose mask blocks every key.
 
-Seen with transformers 5.24.0. The mask holds the least finite number of the queries' format, so that
-such a row gets the mean of all values, as in float32. The softmax turns the scores into float32,
-whatever their format, and there the least number of float64 is -inf.
+Seen with transformers 5.24.0. The mask holds the least finite number of the queries' format, so
+that such a row gets the mean of all values, as in float32. The softmax turns the scores into
+float32, whatever their format, and there the least number of float64 is -inf.
 """
 
 import torch
