@@ -40,7 +40,7 @@ class _Beyond:
 
     @property
     def mean(self) -> float:
-        return self.seconds / self.cells if self.cells else 0.0
+        return self.seconds / self.cells
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Budget:
     seconds: float | None
     jobs: int
     began: float
-    _beyond: dict[str, _Beyond] = field(default_factory=dict)
+    _beyond: dict[str, _Beyond] = field(default_factory=dict, init=False)
 
     @property
     def spent(self) -> bool:

@@ -63,12 +63,8 @@ def _check(what: str, patterns: Sequence[str] | None, valid: Sequence[str]) -> N
 def _message(what: str, value: str, valid: Iterable[str]) -> str:
     names = sorted(set(valid))
     close = difflib.get_close_matches(value, names, n=1)
-    meant = f"; did you mean {close[0]!r}?" if close else ""
-    return (
-        f"{what}={value!r} matches nothing{meant} Valid: {', '.join(names)}"
-        if close
-        else (f"{what}={value!r} matches nothing; valid: {', '.join(names)}")
-    )
+    meant = f"did you mean {close[0]!r}? Valid" if close else "valid"
+    return f"{what}={value!r} matches nothing; {meant}: {', '.join(names)}"
 
 
 def _selected(value: str, patterns: Sequence[str] | None) -> bool:
@@ -128,7 +124,7 @@ def seed_of(campaign: int, key: CellKey) -> int:
     The ops of one claim draw alike, so that what they share is comparable; hygiene is about each op
     on its own.
     """
-    each = key.op if key.property.startswith("hygiene.") else ""
+    each = key.op if _is_hygiene(key.property) else ""
     drawn = replace(key, op=each)
     own = hashlib.sha256(f"{campaign} {drawn}".encode()).digest()
     return int.from_bytes(own[:8], "big")
@@ -151,7 +147,7 @@ def _in_turn(prop: Property, index: int, ops: int) -> bool:
 def _asked(prop: Property, rank: int, breadth: Breadth, *, turn: bool) -> bool:
     """Whether an op has a cell of this property in dtype number ``rank``."""
     here = rank == 0 or prop.every_dtype
-    if breadth == "all" or not _is_hygiene(prop):
+    if breadth == "all" or not _is_hygiene(prop.id):
         return here or breadth != "few"
     return here and turn if breadth == "few" else here or turn
 
@@ -160,13 +156,13 @@ def _one_mode(prop: Property, rank: int, breadth: Breadth) -> bool:
     """Whether one mode is enough in dtype number ``rank``."""
     if breadth == "all":
         return False
-    if _is_hygiene(prop):
+    if _is_hygiene(prop.id):
         return True
     return rank > 0 and (breadth == "few" or not prop.every_dtype)
 
 
-def _is_hygiene(prop: Property) -> bool:
-    return prop.id.startswith("hygiene.")
+def _is_hygiene(name: str) -> bool:
+    return name.startswith("hygiene.")
 
 
 def _modes(
@@ -182,7 +178,7 @@ def _modes(
 
 
 def _rank(prop: Property) -> int:
-    return 0 if prop.rejudged or prop.every_dtype else 1 if _is_hygiene(prop) else 2
+    return 0 if prop.rejudged or prop.every_dtype else 1 if _is_hygiene(prop.id) else 2
 
 
 _ORDER = sorted(PROPERTIES, key=_rank)

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from assay.impl.backends.jax_padded import COMPILE_SECONDS, Fit, PaddedBackend, longer
+from assay.impl.backends.jax_padded import COMPILE_SECONDS, STEPS, Fit, PaddedBackend
 from assay.impl.backends.position_masks import Window, position_mask
-from assay.impl.backends.shapes import check_attention
+from assay.impl.backends.shapes import check_attention, longer
 from assay.impl.contract import Contract
 from assay.impl.protocol import Unsupported, implements
 
@@ -118,4 +118,4 @@ def _lengths(queries: int, keys: int, full: bool) -> tuple[int, int]:
     for rows, columns in _LENGTHS:
         if rows >= queries and columns >= keys:
             return rows, columns if full else keys
-    return longer(queries), longer(keys) if full else keys
+    return longer(queries, STEPS), longer(keys, STEPS) if full else keys

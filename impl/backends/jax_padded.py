@@ -11,6 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from assay.impl.backends.shapes import longer
 from assay.impl.jax_backend import JaxBackend
 from assay.impl.jax_leaves import is_leaf, still
 
@@ -23,16 +24,6 @@ faster than one more size is compiled.
 
 136 and 544 lie above the longest sizes that properties draw past a common tile, 129 and 520.
 """
-
-
-def longer(length: int, steps: Sequence[int] = STEPS) -> int:
-    """The next length that is compiled for.
-
-    >>> longer(5), longer(136), longer(545)
-    (32, 136, 1024)
-    """
-    fitting = [step for step in steps if step >= length]
-    return fitting[0] if fitting else 1 << (length - 1).bit_length()
 
 
 @dataclass(frozen=True)
@@ -64,7 +55,7 @@ class Fit:
 def fit(shape: Sequence[int], folded: Sequence[int] | None = None) -> Fit:
     """Each axis padded to the next length that is compiled for."""
     inner = tuple(shape if folded is None else folded)
-    return Fit(tuple(shape), inner, tuple(longer(n) for n in inner))
+    return Fit(tuple(shape), inner, tuple(longer(n, STEPS) for n in inner))
 
 
 def rows(shape: Sequence[int]) -> Fit:

@@ -7,7 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from assay.impl.backends.jax_padded import COMPILE_SECONDS, Fit, PaddedBackend, longer
+from assay.impl.backends.jax_padded import COMPILE_SECONDS, Fit, PaddedBackend
+from assay.impl.backends.shapes import longer
 from assay.impl.contract import Contract
 from assay.impl.protocol import implements
 

@@ -16,6 +16,16 @@ def each(value: PerAxis, axes: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, Sequence) else (value,) * axes
 
 
+def longer(length: int, steps: Sequence[int]) -> int:
+    """The next length that kernels are compiled for: a step or, beyond the last, a power of two.
+
+    >>> longer(5, (32, 136)), longer(136, (32, 136)), longer(545, (32, 136))
+    (32, 136, 1024)
+    """
+    fitting = [step for step in steps if step >= length]
+    return fitting[0] if fitting else 1 << (length - 1).bit_length()
+
+
 def check_attention(q: Any, k: Any, v: Any, mask: Any = None) -> None:
     """ValueError unless q [B, H, L, D], k [B, Hkv, S, D], v [B, Hkv, S, Dv] and the mask fit
     together.

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from assay.impl.backends.shapes import check_attention
+from assay.impl.backends.shapes import check_attention, longer
 from assay.impl.backends.torch_compile import compiled, prepare
 from assay.impl.backends.torch_flex import Rule
 from assay.impl.backends.torch_masks import Window
@@ -28,6 +28,9 @@ BLOCK = 16
 GPU a block holds whole tiles, of up to 128."""
 FAR = 1 << 30
 """Farther than any key, for a rule without that end."""
+
+WIDTHS, GROUPS = (64,), (4,)
+"""The least width, and the fewest query heads that share keys, that are compiled for."""
 
 _kernel = compiled(flex_attention)
 _symbols: Any = importlib.import_module("torch.fx.experimental._config")
@@ -57,11 +60,6 @@ def rules(scale: float, device: torch.device, *numbers: int) -> tuple[Rule, Call
     return sees, lambda score, *places: score * factor
 
 
-def longer(length: int, least: int) -> int:
-    """The next power of two that is compiled for."""
-    return max(least, 1 << (length - 1).bit_length())
-
-
 def sizes(group: int, width: int, out: int) -> tuple[int, int, int]:
     """Query heads of a key head, and widths of keys and values, of the kernel that takes these:
     only where heads share keys are widths odd and unequal, for fewer kernels.
@@ -70,8 +68,8 @@ def sizes(group: int, width: int, out: int) -> tuple[int, int, int]:
     ((1, 64, 64), (4, 65, 136))
     """
     if group == 1:
-        return 1, longer(width, 64), longer(out, 64)
-    return longer(group, 4), longer(width, 64) + 1, longer(out, 64) + 8
+        return 1, longer(width, WIDTHS), longer(out, WIDTHS)
+    return longer(group, GROUPS), longer(width, WIDTHS) + 1, longer(out, WIDTHS) + 8
 
 
 def padded(x: Tensor, *shape: int) -> Tensor:
