@@ -19,6 +19,7 @@ BENCHMARKS: dict[str, tuple[str, str]] = {
     "throughput": ("benchmarks.throughput:measure", "half a minute"),
     "detection": ("benchmarks.detection:measure", "five minutes"),
     "growth": ("benchmarks.growth:measure", "two minutes"),
+    "proofs": ("benchmarks.proofs:measure", "ten minutes"),
     "mutations": ("benchmarks.mutations:measure", "ten minutes"),
     "alarms": ("benchmarks.alarms:measure", "three minutes"),
     "quick": ("benchmarks.campaigns:quick", "a minute"),

@@ -53,6 +53,12 @@ def _arguments(parser: ArgumentParser) -> None:
 
 
 def _execute(args: Namespace) -> Status:
+    before = store.kept_proofs(args.directory)
+    if args.no_cache or not before:
+        from assay.proofs import preloading
+
+        preloading.start()
+
     from assay.proofs.crossing import Missing
     from assay.proofs.discharge import discharge
     from assay.proofs.obligations import OBLIGATIONS
@@ -61,7 +67,6 @@ def _execute(args: Namespace) -> Status:
     check_output("--markdown", args.markdown)
     if args.smt is not None and args.smt.exists() and not args.smt.is_dir():
         raise UsageError(f"--smt={str(args.smt)!r} must be a directory, or not exist yet")
-    before = store.kept_proofs(args.directory)
     try:
         with _listen() as listen:
             outcomes = discharge(

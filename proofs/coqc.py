@@ -1,10 +1,30 @@
-"""Whether Coq's compiler is installed, and which one."""
+"""Whether Coq's compiler is installed, which one, and where the processes of a run keep what it
+made.
+"""
 
 from __future__ import annotations
 
+import atexit
+import os
+import secrets
 import shutil
 import subprocess
+import tempfile
 from functools import lru_cache
+from pathlib import Path
+
+
+def shared() -> Path:
+    """The folder of one run, which may not be there yet: the first process to ask chooses its
+    name, those that it starts inherit it, and the first one removes it, also after a worker that
+    was killed.
+    """
+    name = os.environ.get("ASSAY_COQ_OBJECTS")
+    if name is None:
+        name = f"{tempfile.gettempdir()}/assay-coq-{secrets.token_hex(8)}"
+        os.environ["ASSAY_COQ_OBJECTS"] = name
+        atexit.register(shutil.rmtree, name, ignore_errors=True)
+    return Path(name)
 
 
 def available() -> bool:

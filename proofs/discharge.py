@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 
+from assay.proofs import preloading
 from assay.proofs.crossing import require
 from assay.proofs.fingerprint import fingerprint
 from assay.proofs.obligation import Obligation, Outcome
@@ -86,7 +87,6 @@ class _Worker:
 
     def __init__(self, task: Obligation, timeout: float, cross_check: bool) -> None:
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["assay.proofs.obligations", "assay.proofs.settling"])
         self.pipe, theirs = context.Pipe()
         limit, patience = min(timeout, task.budget), _patience()
         given = (theirs, task.id, timeout, cross_check, patience)
@@ -135,6 +135,7 @@ def _serve(pipe: Connection, name: str, timeout: float, cross_check: bool, patie
 def _run(
     tasks: Sequence[Obligation], timeout: float, jobs: int, cross_check: bool
 ) -> Iterator[Outcome]:
+    preloading.start()
     waiting = list(reversed(tasks))
     workers: list[_Worker] = []
     try:

@@ -7,13 +7,10 @@ a folder that goes with it.
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import hashlib
 import os
 import re
-import secrets
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -28,22 +25,8 @@ from assay.proofs import coqc
 
 SOURCES = Path(__file__).parent / "coq"
 LIMIT = 120.0
-"""Seconds for one run of coqc. The longest takes 3 on a quiet core."""
-
-
-def _shared() -> Path:
-    """The folder of one run: the first process chooses its name, the worker processes inherit
-    it, and the first one removes it, also after a worker that was killed.
-    """
-    name = os.environ.get("ASSAY_COQ_OBJECTS")
-    if name is None:
-        name = f"{tempfile.gettempdir()}/assay-coq-{secrets.token_hex(8)}"
-        os.environ["ASSAY_COQ_OBJECTS"] = name
-        atexit.register(shutil.rmtree, name, ignore_errors=True)
-    return Path(name)
-
-
-SHARED = _shared()
+"""Seconds for one run of coqc. The longest takes 2 on a quiet core."""
+SHARED = coqc.shared()
 
 
 class Missing(RuntimeError):
@@ -86,7 +69,11 @@ def source(module: str) -> str:
 
 def theorems(module: str) -> tuple[str, ...]:
     """The names of the theorems of a module, in its order."""
-    return tuple(re.findall(r"^Theorem (\w+)", source(module), re.MULTILINE))
+    return _names(source(module))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"^Theorem (\w+)", text, re.MULTILINE))
 
 
 def needed(text: str) -> tuple[str, ...]:
@@ -172,6 +159,14 @@ def assumptions(question: Question) -> dict[str, tuple[str, ...]]:
             raise Disagreement(question.checks[place].name, error.message) from error
         raise error
     return dict(zip(question.theorems, _axioms(said), strict=True))
+
+
+def axioms(module: str) -> tuple[str, ...]:
+    """The axioms that the theorems of a module rest on, each on some of them.
+
+    Raises Rejected for a proof that the kernel does not accept.
+    """
+    return _compiled(module, source(module)).axioms
 
 
 def _preamble(*modules: str, terms: str) -> list[str]:
@@ -264,23 +259,44 @@ def _axioms(said: str) -> list[tuple[str, ...]]:
 def _objects(*modules: str) -> dict[str, bytes]:
     """The compiled modules, with all that they import."""
     every = dict.fromkeys(m for module in modules for m in (*needed(source(module)), module))
-    return {module: _object(module, source(module)) for module in every}
+    return {module: _compiled(module, source(module)).content for module in every}
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """A module that the kernel accepted, and the axioms that its theorems rest on together."""
+
+    content: bytes
+    axioms: tuple[str, ...]
 
 
 @lru_cache(maxsize=64)
-def _object(module: str, text: str) -> bytes:
+def _compiled(module: str, text: str) -> _Compiled:
     objects = _objects(*needed(text))
+    text += _together(text)
     parts = (coqc.version().encode(), module.encode(), text.encode(), *objects.values())
     kept = SHARED / hashlib.sha256(b"\0".join(parts)).hexdigest()
+    listed = kept.with_suffix(".axioms")
     with _alone(kept):  # another process may be compiling the same module
         if not kept.exists():
             with _folder(objects) as folder:
-                _, error = _run(folder, module, text)
+                said, error = _run(folder, module, text)
                 if error is not None:
                     raise error
+                listed.write_text("\n".join(*_axioms(said)), encoding="utf-8")
                 # A process that is killed here leaves nothing half written.
                 (folder / f"{module}.vo").replace(kept)
-        return kept.read_bytes()
+        names = listed.read_text(encoding="utf-8").split()
+        return _Compiled(kept.read_bytes(), tuple(names))
+
+
+def _together(text: str) -> str:
+    """All theorems of a module as one term. What one of them rests on is looked for through the
+    library of the real numbers, which takes as long for one as for all.
+    """
+    *others, last = _names(text)
+    term = "".join(f"(@{name}, " for name in others) + f"@{last}" + ")" * len(others)
+    return f"\nDefinition every_theorem := {term}%core.\nPrint Assumptions every_theorem.\n"
 
 
 @lru_cache(maxsize=4)

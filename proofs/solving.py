@@ -14,7 +14,16 @@ from assay.proofs.evaluate import Evaluation, Read, value
 from assay.proofs.laws import subterms
 from assay.proofs.obligation import Premise, Query, Script
 from assay.proofs.scalars.ieee import numbers_of
-from assay.proofs.smtlib import asked, has_floats, negated, premises_of, script, smtlib, steps
+from assay.proofs.smtlib import (
+    asked,
+    function_values,
+    has_floats,
+    negated,
+    premises_of,
+    script,
+    smtlib,
+    steps,
+)
 
 VERSION = z3.get_version_string()
 Verdict = Literal["holds", "fails", "unknown"]
@@ -49,12 +58,14 @@ def decide(query: Query, timeout: float) -> Answer:
     """The verdict within ``timeout`` seconds."""
     premises = premises_of(query)
     terms, spent = negated(query, premises), 0
-    # Names in place of function values make a stronger statement that is pure algebra: mostly it
-    # holds at once, and if it does not, nothing is learnt.
-    algebra = without_functions(terms)
-    for form, limit, note in ((algebra, min(timeout, 3.0), ALGEBRA), (terms, timeout, "")):
+    forms = [(terms, "")]
+    if function_values(terms):
+        # Names in place of function values make a stronger statement that is pure algebra: mostly
+        # it holds at once, and if it does not, nothing is learnt.
+        forms.insert(0, (without_functions(terms), ALGEBRA))
+    for form, note in forms:
         text = smtlib(form)
-        result, solver = asked(text, limit)
+        result, solver = asked(text, timeout / len(forms))
         spent += steps(solver)
         said = script(query, premises, text, note)
         if result == z3.unsat:
@@ -92,11 +103,8 @@ def _needed(form: list[z3.ExprRef], premises: tuple[Premise, ...]) -> frozenset[
 
 def without_functions(terms: list[z3.ExprRef]) -> list[z3.ExprRef]:
     """The terms with every value of a free function, such as exp(x), replaced by a free name."""
-    values = [
-        t for t in subterms(terms) if t.num_args() > 0 and t.decl().kind() == z3.Z3_OP_UNINTERPRETED
-    ]
     # Outer values first: what stands inside them goes with them.
-    values.sort(key=lambda t: -len(t.sexpr()))
+    values = sorted(function_values(terms), key=lambda t: -len(t.sexpr()))
     names = [(t, z3.Const(f"value {i}", t.sort())) for i, t in enumerate(values)]
     return [z3.substitute(t, *names) for t in terms]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from cProfile import Profile
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any, TypeVar
+from types import CodeType
+from typing import TypeVar
 
 import assay.spec
 from assay.proofs.obligation import SpecFunction
@@ -20,28 +21,26 @@ SPEC = Path(assay.spec.__file__ or "").parent
 def traced(run: Callable[[], T]) -> tuple[T, tuple[SpecFunction, ...]]:
     """The result of ``run`` and the spec functions that were called, by name.
 
-    A tracer that is already there, such as a coverage tool's, is left at work.
+    They are counted in C: a trace function in Python takes as long as the body itself. Raises
+    RuntimeError where a profiler is at work already, since Python has room for one.
     """
-    seen: dict[CodeType, None] = {}
-    folder = str(SPEC)
-
-    def notice(frame: FrameType, event: Any, _: Any) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(folder):
-            seen[frame.f_code] = None
-
-    # A trace function sees Python calls only, so it costs less; where one is at work already, the
-    # profile hook is free.
-    taken = sys.gettrace() is not None
-    get: Callable[[], Any] = sys.getprofile if taken else sys.gettrace
-    install: Callable[[Any], None] = sys.setprofile if taken else sys.settrace
-    before = get()
-    install(notice)
+    if sys.getprofile() is not None:
+        raise RuntimeError(f"sys.getprofile()={sys.getprofile()!r} is at work; valid: None")
+    calls = Profile(subcalls=False, builtins=False)
+    calls.enable()
     try:
         result = run()
     finally:
-        install(before)
-    named = [code for code in seen if not code.co_name.startswith("<")]
-    return result, tuple(sorted((_describe(c) for c in named), key=lambda f: (f.file, f.line)))
+        calls.disable()
+    codes = [entry.code for entry in calls.getstats() if isinstance(entry.code, CodeType)]
+    return result, tuple(sorted(_described(codes), key=lambda f: (f.file, f.line)))
+
+
+def _described(codes: Iterable[CodeType]) -> Iterator[SpecFunction]:
+    """Those of the spec that have a name."""
+    for code in codes:
+        if code.co_filename.startswith(str(SPEC)) and not code.co_name.startswith("<"):
+            yield _describe(code)
 
 
 def _describe(code: CodeType) -> SpecFunction:

@@ -7,7 +7,7 @@ module with one text replaced: an instance of it is false, and its proof is reje
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 
 from assay.proofs import kernel
@@ -56,7 +56,7 @@ def kernel_checked(
         "kernel",
         "coq",
         partial(accepted, module, theorems, frozenset(allowed), grid, mutation),
-        Twin(changed, partial(rejected, module, theorems, grid, mutation)),
+        Twin(changed, partial(rejected, module, theorems, frozenset(allowed), grid, mutation)),
         (
             f"proofs/coq/{module}.v states it as {named}, of definitions of its own: that they are "
             "the spec's is read, and checked on a grid",
@@ -64,6 +64,18 @@ def kernel_checked(
         ),
         budget=60.0,
     )
+
+
+def _question(
+    module: str,
+    theorems: tuple[str, ...],
+    allowed: Collection[str],
+    grid: Grid,
+    mutation: Mutation | None,
+) -> Question:
+    """Axioms are listed for each theorem only where those of the whole module are too many."""
+    alone = theorems if set(kernel.axioms(module)) - set(allowed) else ()
+    return Question(module, alone, tuple(grid()), mutation)
 
 
 def accepted(
@@ -78,12 +90,15 @@ def accepted(
 
     Raises ValueError for an axiom that is not among the allowed ones.
     """
-    question = Question(module, theorems, tuple(grid()), mutation)
+    if gone := set(theorems) - set(kernel.theorems(module)):
+        raise ValueError(f"theorems={sorted(gone)} are not in {module}.v")
+    question = _question(module, theorems, allowed, grid, mutation)
     try:
         found = kernel.assumptions(question)
     except kernel.Disagreement as error:
         yield Case(str(error), False)
         return
+    found = found or dict.fromkeys(theorems, kernel.axioms(module))
     for theorem, axioms in found.items():
         beyond = sorted(set(axioms) - allowed)
         if beyond:
@@ -93,8 +108,12 @@ def accepted(
 
 
 def rejected(
-    module: str, theorems: tuple[str, ...], grid: Grid, mutation: Mutation
+    module: str,
+    theorems: tuple[str, ...],
+    allowed: frozenset[str],
+    grid: Grid,
+    mutation: Mutation,
 ) -> Iterator[Case]:
     """A false case where the mutant is refuted, by the run that accepted the statement."""
-    found = kernel.refutation(Question(module, theorems, tuple(grid()), mutation))
+    found = kernel.refutation(_question(module, theorems, allowed, grid, mutation))
     yield Case(found or f"coqc accepts {mutation.new!r}", not found)

@@ -143,10 +143,11 @@ def test_a_mutant_of_text_that_is_gone_is_an_error() -> None:
         rebound(causal_mask, masked_softmax=masked_softmax)
 
 
-def test_tracing_sees_spec_functions_and_restores_the_tracer() -> None:
+def test_tracing_sees_spec_functions_and_leaves_a_tracer_at_work() -> None:
     before = sys.gettrace()
     result, functions = traced(lambda: causal_mask(2, 2).sum())
     assert sys.gettrace() is before
+    assert sys.getprofile() is None
     assert result == 3
     assert [f.name for f in functions] == [
         "masks.causal_visible",
@@ -156,11 +157,23 @@ def test_tracing_sees_spec_functions_and_restores_the_tracer() -> None:
     assert traced(lambda: 1)[1] == ()
 
 
-def test_tracing_restores_the_tracer_after_an_error() -> None:
-    before = sys.gettrace()
+def test_tracing_ends_with_an_error() -> None:
     with pytest.raises(ZeroDivisionError):
         traced(lambda: 1 / 0)
-    assert sys.gettrace() is before
+    assert sys.getprofile() is None
+
+
+def test_tracing_leaves_a_profiler_alone() -> None:
+    def mine(*_: object) -> None:
+        return None
+
+    sys.setprofile(mine)
+    try:
+        with pytest.raises(RuntimeError, match="is at work; valid: None"):
+            traced(lambda: 1)
+        assert sys.getprofile() is mine
+    finally:
+        sys.setprofile(None)
 
 
 def test_bits_are_counted_modulo_their_number_and_read_as_a_number_of_the_format() -> None:

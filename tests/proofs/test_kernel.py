@@ -153,12 +153,29 @@ def test_a_text_that_is_gone_must_be_declared_anew() -> None:
 
 
 @needs_coqc
-def test_an_axiom_that_is_not_named_leaves_it_open() -> None:
+@pytest.mark.parametrize("allowed", [frozenset(), frozenset(list(REALS)[:2])])
+def test_an_axiom_that_is_not_named_leaves_it_open(allowed: frozenset[str]) -> None:
     (obligation,) = select(["softmax.row_sum/kernel"])
-    body = partial(accepted, "Softmax", ("row_sum",), frozenset(), list)
+    body = partial(accepted, "Softmax", ("row_sum",), allowed, list)
     outcome = settle(dataclasses.replace(obligation, body=body))
     assert outcome.status == "open"
     assert "axioms that are not named" in outcome.detail
+
+
+@needs_coqc
+def test_a_theorem_that_is_not_there_leaves_it_open() -> None:
+    body = partial(accepted, "Softmax", ("row_sums",), frozenset(REALS), list)
+    outcome = settle(band(body=body))
+    assert outcome.status == "open"
+    assert "theorems=['row_sums'] are not in Softmax.v" in outcome.detail
+
+
+@needs_coqc
+def test_axioms_of_a_module_are_those_of_its_theorems() -> None:
+    assert kernel.axioms("Bands") == ()
+    alone = kernel.assumptions(Question("Nonexpansive", kernel.theorems("Nonexpansive")))
+    assert kernel.axioms("Nonexpansive") == tuple(sorted(set().union(*alone.values())))
+    assert len(kernel.axioms("Nonexpansive")) == 2
 
 
 @needs_coqc
