@@ -222,10 +222,13 @@ def scores(got: np.ndarray, want: np.ndarray, bound: np.ndarray) -> np.ndarray:
     asks for equality.
     """
     with np.errstate(all="ignore"):
+        difference = np.abs(got - want)
+        ratio = difference / bound
+        if np.isfinite(ratio).all():  # so are both values; an infinite bound gives 0
+            return ratio
         same = (got == want) | (np.isnan(got) & np.isnan(want))
         free = ~np.isfinite(bound) & np.isfinite(want)
-        difference = np.abs(got - want)
-        ratio = np.where(difference == 0.0, 0.0, difference / bound)
+        ratio = np.where(difference == 0.0, 0.0, ratio)
         ratio = np.where(np.isnan(ratio) | ~np.isfinite(want) | ~np.isfinite(got), np.inf, ratio)
     return np.where(same | free, 0.0, ratio)
 

@@ -25,7 +25,12 @@ from assay.spec.attention import (
 )
 from assay.spec.scalars import Array
 from assay.spec.softmax import masked_softmax
-from assay.spec.softmax_bounds import REFERENCE_SLACK, rescale_error, weight_error
+from assay.spec.softmax_bounds import (
+    REFERENCE_SLACK,
+    exponential_error,
+    rescale_error,
+    weight_error,
+)
 
 _NEARLY = 1.0 + 2.0**-6
 """Computed magnitudes are this much larger at most, before they overflow."""
@@ -35,15 +40,22 @@ class _Weights(NamedTuple):
     """Exact weights of every pair, and what is known of the computed ones.
 
     [B, H, L, S], but [B, H, L, 1] for ``loss`` (relative error of the mass) and ``seen`` (how many
-    keys are visible).
+    keys are visible). ``relative``: error of an unnormalised weight, of no meaning at blocked
+    pairs.
     """
 
     allowed: Array
     exact: Array
     relative: Array
-    error: Array
     loss: Array
     seen: Array
+
+    def error(self, arithmetic: Arithmetic) -> Array:
+        """Absolute error of the weights."""
+        error = weight_error(self.exact, self.relative, self.loss, self.seen, arithmetic)
+        # After an overflow a weight need not even lie in [0, 1]: it can be NaN.
+        error = np.where(np.isfinite(self.loss), error, np.inf)
+        return np.where(self.allowed, error, 0.0)
 
 
 def _weights(
@@ -66,33 +78,37 @@ def _weights(
     scores = np.where(allowed, attention_scores(q, k, mask, scale), 0.0)
     exact = masked_softmax(scores, allowed)
     count = np.count_nonzero(allowed, axis=-1, keepdims=True)
-    factor = default_scale(q.shape[3]) if scale is None else scale
+    factor = abs(default_scale(q.shape[3]) if scale is None else scale)
     magnitude = np.matmul(np.abs(q), np.swapaxes(np.abs(expand_kv(k, q.shape[1])), -1, -2))
     top = np.max(np.where(allowed, scores, -np.inf), axis=-1, keepdims=True, initial=-np.inf)
     top = np.where(count > 0, top, 0.0)
     u, mid = arithmetic.u_acc, arithmetic.u_mid
     size, shifted = np.abs(scores), np.abs(scores - top)
-    product = magnitude * abs(factor)
-    biased = (
-        0.0
-        if mask is None or mask.dtype == bool
-        else np.where(np.isneginf(mask), 0.0, np.abs(mask))
-    )
-    exponent = (gamma(q.shape[3] + 4, u) + 3.0 * mid) * product + (4.0 * u + mid) * size
-    exponent = exponent + (gamma(q.shape[3] + 1, u) + mid) * biased + (u + mid) * shifted
-    exponent = exponent + 3.0 * u * (np.abs(top) + np.log1p(count))
-    exponent = exponent + arithmetic.tau_acc * (q.shape[3] + 1)
-    peak = np.maximum(magnitude, np.maximum(product, size + biased))
-    too_big = peak * _NEARLY >= arithmetic.largest
-    exponent = np.where(allowed, np.where(too_big, np.inf, exponent), 0.0)
-    span = np.max(np.where(allowed, shifted, 0.0), axis=-1, keepdims=True, initial=0.0)
-    rescale = rescale_error(span, k.shape[2], arithmetic)
-    relative, error = weight_error(exact, exponent, rescale, count, arithmetic)
-    relative = np.where(allowed, relative, 0.0)
-    loss = np.sum(exact * relative, axis=-1, keepdims=True)
-    # After an overflow a weight need not even lie in [0, 1]: it can be NaN.
-    error = np.where(np.isfinite(loss), error, np.inf)
-    return _Weights(allowed, exact, relative, np.where(allowed, error, 0.0), loss, count)
+    exponent = ((gamma(q.shape[3] + 4, u) + 3.0 * mid) * factor) * magnitude
+    exponent += (4.0 * u + mid) * size
+    exponent += (u + mid) * shifted
+    exponent += 3.0 * u * (np.abs(top) + np.log1p(count)) + arithmetic.tau_acc * (q.shape[3] + 1)
+    biased = _added(mask)
+    if biased is not None:
+        exponent += (gamma(q.shape[3] + 1, u) + mid) * biased
+    reach = max(1.0, factor) * np.max(magnitude, initial=0.0)
+    reach += 0.0 if biased is None else 2.0 * np.max(biased, initial=0.0)
+    if not reach * _NEARLY**2 < arithmetic.largest:  # |s| <= |scale| |q||k| + |bias|
+        peak = np.maximum(magnitude * max(1.0, factor), size + (0.0 if biased is None else biased))
+        exponent = np.where(peak * _NEARLY >= arithmetic.largest, np.inf, exponent)
+    exponent = np.where(allowed, exponent, 0.0)
+    rescale: Array | float = 0.0
+    if arithmetic.blocks(k.shape[2]) > 1:
+        span = np.max(np.where(allowed, shifted, 0.0), axis=-1, keepdims=True, initial=0.0)
+        rescale = rescale_error(span, k.shape[2], arithmetic)
+    return _Weights(allowed, exact, *exponential_error(exact, exponent, rescale, arithmetic), count)
+
+
+def _added(mask: Array | None) -> Array | None:
+    """The magnitudes that a mask adds to the scores; None where it adds nothing."""
+    if mask is None or mask.dtype == bool:
+        return None
+    return np.where(np.isneginf(mask), 0.0, np.abs(mask))
 
 
 def _finite(x: Array) -> Array:
@@ -141,20 +157,17 @@ def attention_bound(
     with np.errstate(all="ignore"):
         w = _weights(q, k, mask, scale, arithmetic, rules)
         values = _finite(expand_kv(v, q.shape[1]))
-        out = np.matmul(w.exact, values)
-        mass = np.matmul(w.exact, np.abs(values))
-        tilt = np.matmul(w.exact * w.relative, np.abs(values)) + w.loss * np.abs(out)
+        sizes, out = np.abs(values), np.abs(np.matmul(w.exact, values))
+        mass = np.matmul(w.exact, sizes)
+        tilt = np.matmul(w.exact * w.relative, sizes) + w.loss * out
         order = gamma(w.seen + 3, arithmetic.u_acc) + 2.0 * arithmetic.u_mid
-        error = tilt / (1.0 - np.minimum(w.loss, 0.5)) + order * (mass + np.abs(out))
-        reach = np.matmul(w.allowed.astype(values.dtype), np.abs(values))
-        error = error + 2.0 * arithmetic.tau_acc * (reach + np.abs(out) * w.seen + w.seen)
+        error = tilt / (1.0 - np.minimum(w.loss, 0.5)) + order * (mass + out)
+        reach = np.matmul(w.allowed.astype(values.dtype), sizes)
+        error += 2.0 * arithmetic.tau_acc * (reach + (out + 1.0) * w.seen)
         error = _cap(error, values, w.loss)
-        error = (
-            error * (1.0 + arithmetic.u_store)
-            + arithmetic.u_store * np.abs(out)
-            + arithmetic.tau_store
-        )
-        error = np.where(np.abs(out) + error >= FORMATS[arithmetic.storage].max, np.inf, error)
+        u_store = arithmetic.u_store
+        error = error * (1.0 + u_store) + (u_store * out + arithmetic.tau_store)
+        error = np.where(out + error >= FORMATS[arithmetic.storage].max, np.inf, error)
         return np.where(w.seen > 0, error * REFERENCE_SLACK, 0.0)
 
 
@@ -183,7 +196,7 @@ def attention_backward_bound(
         heads, kv_heads = q.shape[1], k.shape[1]
         factor = abs(default_scale(q.shape[3]) if scale is None else scale)
         qs, ks, g = (_finite(np.abs(x)) for x in (q, expand_kv(k, heads), cotangent))
-        error = w.error + (arithmetic.u_store + arithmetic.u_mid) * w.exact
+        error = w.error(arithmetic) + (arithmetic.u_store + arithmetic.u_mid) * w.exact
         ds, ds_error = _score_gradient(
             w, error, _finite(cotangent), _finite(expand_kv(v, heads)), arithmetic
         )

@@ -14,34 +14,44 @@ from assay.spec.softmax import masked_softmax, softmax_backward
 REFERENCE_SLACK = 1.0 + 2.0**-10
 
 
-def weight_error(
-    weights: Array, exponent: Array, rescale: Array | float, count: Array, arithmetic: Arithmetic
+def exponential_error(
+    weights: Array, exponent: Array, rescale: Array | float, arithmetic: Arithmetic
 ) -> tuple[Array, Array]:
-    """Relative error a of the unnormalised weights and the absolute error of the normalised ones.
+    """Relative error a of each unnormalised weight, and A = sum_j w_j a_j, that of their mass.
 
     weights [..., S] exact; exponent [..., S] bounds the absolute error of each exponential's
-    argument; rescale [..., 1] the relative error by online rescaling; count [..., 1] the allowed
-    entries of the row.
+    argument; rescale [..., 1] the relative error by online rescaling.
 
     With e^_j = exp(x_j + d)(1 + h), |d| <= exponent_j, |h| <= eta, the relative error of e^_j is at
-    most a_j = exp(exponent_j)(1 + eta) - 1 (rescale adds to it). The mass of n terms in any order
-    is off by sum_j w_j a_j = A and a factor 1 + gamma_{n-1} (Higham, section 4.2; blocked terms add
-    exact zeros), and one division follows. So |w^_j / w_j - 1| <= (1 + a_j)(1 + u)^2 (1 + u_mid)^2
-    / ((1 - A)(1 - gamma_{n-1})) - 1. An exponential that underflows is off by tau, against a mass
-    of at least 1: that adds tau (1 + n w_j) twice. Beyond A = 1/2 weights are only known to lie in
-    [0, 1].
+    most a_j = exp(exponent_j)(1 + eta) - 1 (rescale adds to it).
+    """
+    a = np.expm1(exponent) * (1.0 + arithmetic.eta) + (arithmetic.eta + arithmetic.u_mid)
+    if np.any(rescale):
+        a = a + (1.0 + a) * rescale
+    return a, np.sum(weights * a, axis=-1, keepdims=True)
+
+
+def weight_error(
+    weights: Array, a: Array, loss: Array, count: Array, arithmetic: Arithmetic
+) -> Array:
+    """Absolute error of the normalised weights.
+
+    a and loss as of ``exponential_error``; count [..., 1] the allowed entries of the row.
+
+    The mass of n terms in any order is off by A = loss and a factor 1 + gamma_{n-1} (Higham,
+    section 4.2; blocked terms add exact zeros), and one division follows. So |w^_j / w_j - 1| <= (1
+    + a_j)(1 + u)^2 (1 + u_mid)^2 / ((1 - A)(1 - gamma_{n-1})) - 1. An exponential that underflows
+    is off by tau, against a mass of at least 1: that adds tau (1 + n w_j) twice. Beyond A = 1/2
+    weights are only known to lie in [0, 1].
     """
     u = arithmetic.u_acc
-    a = np.expm1(exponent) * (1.0 + arithmetic.eta) + arithmetic.eta + arithmetic.u_mid
-    a = a + (1.0 + a) * rescale
-    loss = np.sum(weights * a, axis=-1, keepdims=True)
     below = (1.0 - np.minimum(loss, 0.5)) * (1.0 - np.minimum(gamma(count, u), 0.5))
     factor = (1.0 + u) ** 2 * (1.0 + arithmetic.u_mid) ** 2
     # (1 + a) factor / below - 1, arranged so that small terms do not cancel.
     relative = (a * factor + (factor - 1.0) + (1.0 - below)) / below
     absolute = weights * relative + 2.0 * arithmetic.tau_acc * (1.0 + count * weights)
     useless = (loss > 0.5) | ~np.isfinite(loss)
-    return a, np.where(useless, 1.0, np.minimum(absolute, 1.0))
+    return np.where(useless, 1.0, np.minimum(absolute, 1.0))
 
 
 def rescale_error(span: Array, keys: int, arithmetic: Arithmetic) -> Array:
@@ -78,7 +88,8 @@ def _weights_and_error(
         exponent = exponent + 2.0 * u * np.where(allowed, np.abs(s) + np.abs(top), 0.0)
     span = np.max(shifted, axis=-1, keepdims=True, initial=0.0)
     rescale = rescale_error(span, scores.shape[-1], arithmetic)
-    _, error = weight_error(weights, exponent, rescale, count, arithmetic)
+    a, loss = exponential_error(weights, exponent, rescale, arithmetic)
+    error = weight_error(weights, a, loss, count, arithmetic)
     return allowed, weights, np.where(allowed, error, 0.0), count
 
 
