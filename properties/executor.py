@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import traceback
 import warnings
 from collections import Counter, OrderedDict, deque
@@ -87,11 +88,20 @@ def close_sessions() -> None:
 
 
 def start_process() -> None:
-    """A pool process leaves Ctrl-C to its parent, and hosts' warnings to nobody: verdicts say what
-    matters.
+    """A pool process leaves Ctrl-C to its parent, with which it ends in any case, and hosts'
+    warnings to nobody: verdicts say what matters.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """Where the parent was killed, nobody else ends this process, nor those that it started."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -160,21 +161,38 @@ def test_nothing_that_ended_is_lost_when_the_run_is_killed(
 ) -> None:
     script = tmp_path / "run.py"
     script.write_text(_KILLED)
+    mark = f"ASSAY_TEST_KILLED={tmp_path}"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.update([mark.split("=", 1)])
     arguments = [sys.executable, str(script), f"{FILE}:Slow", str(tmp_path)]
     child = subprocess.Popen(arguments, env=environment, stderr=subprocess.DEVNULL)
     while _ended(tmp_path) < 3:
         assert child.poll() is None
         time.sleep(0.05)
+    assert len(_marked(mark)) > 1
     child.send_signal(how)
     child.wait()
     kept = _ended(tmp_path)
     assert kept >= 3
+    patience = time.monotonic() + 20.0
+    while left := _marked(mark):
+        assert time.monotonic() < patience, left
+        time.sleep(0.1)
 
     result = run_campaign(Options((f"{FILE}:Slow",), jobs=2, directory=tmp_path, resume=True))
 
     assert result.finished
     assert result.planned == len(result.cells) > kept
+
+
+def _marked(mark: str) -> list[str]:
+    """Processes that live and have this in their environment."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            if mark.encode() in place.read_bytes():
+                found.append((place.parent / "cmdline").read_text().replace("\0", " "))
+    return found
 
 
 def _ended(directory: Path) -> int:
