@@ -37,7 +37,7 @@ def _arguments(parser: ArgumentParser) -> None:
         "smallest that are seen)",
     )
     what.add_argument("--ops", type=words, default=("*",), metavar="GLOB,...", help="only these")
-    what.add_argument("--dtypes", type=words, metavar="NAME,...", help="only these of the three")
+    what.add_argument("--dtypes", type=words, metavar="NAME,...", help="only these of the four")
     what.add_argument("--faults", type=words, default=("*",), metavar="GLOB,...")
     what.add_argument("--controls", type=words, default=("*",), metavar="GLOB,...")
     how = parser.add_argument_group("how")

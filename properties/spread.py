@@ -80,7 +80,7 @@ class Spread(providers.HypothesisProvider):
 
     def _chance(self, low: int, high: int) -> int:
         assert self._random is not None
-        return self._random.randint(low, high)
+        return low + self._random.randrange(high - low + 1)
 
     def _pick(self, low: int, high: int) -> int:
         """The candidate whose pairs with what was picked before are rarest."""

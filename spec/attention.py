@@ -11,7 +11,7 @@ from jaxtyping import Bool, Shaped
 from assay.spec.contraction import contract
 from assay.spec.masks import causal_mask, combine, window_mask
 from assay.spec.online import online_attend
-from assay.spec.scalars import Array
+from assay.spec.scalars import Array, broadcast
 from assay.spec.softmax import masked_softmax, softmax_backward
 
 Q = Shaped[np.ndarray, "B H L D"]
@@ -114,7 +114,7 @@ def visible(
         window_mask(queries, keys, offset, *window) if window is not None else None,
     )
     shape = (q.shape[0], q.shape[1], queries, keys)
-    return np.ones(shape, dtype=bool) if rules is None else np.broadcast_to(rules, shape)
+    return np.ones(shape, dtype=bool) if rules is None else broadcast(rules, shape)
 
 
 def _bias(mask: Array | None) -> Array | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from assay.spec.contraction import contract
-from assay.spec.scalars import Array, any_of, exp, maximum, row_max, select, total
+from assay.spec.scalars import Array, any_of, broadcast, exp, maximum, row_max, select, total
 
 
 class OnlineState(NamedTuple):
@@ -49,7 +49,7 @@ def online_step(state: OnlineState, scores: Array, allowed: Array, values: Array
     Gimelshein, "Online normalizer calculation for softmax" (2018), algorithm 3; T. Dao,
     "FlashAttention-2" (2023), algorithm 1.
     """
-    allowed = np.broadcast_to(allowed, scores.shape)
+    allowed = broadcast(allowed, scores.shape)
     some = any_of(allowed)
     top = _merge_top(state.top, state.seen, row_max(scores, allowed), some)
     rescale = select(state.seen, exp(select(state.seen, state.top, top) - top), 0)
@@ -90,7 +90,7 @@ def online_attend(scores: Array, allowed: Array, values: Array, block: int) -> A
     """
     if block < 1:
         raise ValueError(f"block={block!r} must be at least 1")
-    allowed = np.broadcast_to(allowed, scores.shape)
+    allowed = broadcast(allowed, scores.shape)
     state = online_start(scores.shape[:-1], values.shape[-1], scores)
     for start in range(0, scores.shape[-1], block):
         part = slice(start, start + block)

@@ -62,6 +62,15 @@ def select(condition: Array, yes: Array | float, no: Array | float) -> Array:
     return np.where(condition, yes, no)
 
 
+def broadcast(x: Array, shape: tuple[int, ...]) -> Array:
+    """``x`` in a shape: as numpy has it, but an array of that shape costs nothing.
+
+    >>> broadcast(np.array([1, 2]), (2, 2)).tolist()
+    [[1, 2], [1, 2]]
+    """
+    return x if x.shape == shape else np.broadcast_to(x, shape)
+
+
 def at_most(a: Array, b: Array | float) -> Array:
     """Elementwise a <= b, kept as a term where an operand is symbolic.
 
@@ -107,10 +116,10 @@ def row_max(scores: Array, allowed: Bool[np.ndarray, "..."] | Array) -> Array:
         top = np.max(
             scores, axis=-1, keepdims=True, where=np.asarray(allowed, dtype=bool), initial=-np.inf
         )
-        return np.where(any_of(np.broadcast_to(allowed, scores.shape)), top, np.zeros_like(top))
+        return np.where(any_of(broadcast(allowed, scores.shape)), top, np.zeros_like(top))
     zero = np.zeros((*scores.shape[:-1], 1), dtype=object)
     if any(hasattr(s, "row_max") for s in scores.flat):
-        rows = np.stack([scores, np.broadcast_to(allowed, scores.shape)], axis=-2).reshape(
+        rows = np.stack([scores, broadcast(allowed, scores.shape)], axis=-2).reshape(
             -1, 2, scores.shape[-1]
         )
         tops = (_stretch(row[0]).row_max(row[0], row[1]) for row in rows)
@@ -120,7 +129,7 @@ def row_max(scores: Array, allowed: Bool[np.ndarray, "..."] | Array) -> Array:
     seen, top = np.zeros_like(zero), zero
     seen[...] = False
     for j in range(scores.shape[-1]):
-        s, ok = scores[..., j : j + 1], np.broadcast_to(allowed, scores.shape)[..., j : j + 1]
+        s, ok = scores[..., j : j + 1], broadcast(allowed, scores.shape)[..., j : j + 1]
         better = select(_as_object(seen), maximum(top, s), s)
         top = select(_as_object(ok), better, top)
         seen = _as_object(seen) | _as_object(ok)

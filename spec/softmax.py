@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from assay.spec.scalars import Array, any_of, exp, row_max, select, total
+from assay.spec.scalars import Array, any_of, broadcast, exp, row_max, select, total
 
 
 def _everywhere(scores: Array) -> Array:
@@ -35,7 +35,7 @@ def masked_softmax(scores: Array, allowed: Array | None = None) -> Array:
     # poison.
     weights = select(allowed, exp(select(allowed, scores, top) - top), 0)
     mass = total(weights)
-    return weights / select(any_of(np.broadcast_to(allowed, scores.shape)), mass, 1)
+    return weights / select(any_of(broadcast(allowed, scores.shape)), mass, 1)
 
 
 def softmax(scores: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from assay.spec.arithmetic import Arithmetic, gamma
-from assay.spec.scalars import Array
+from assay.spec.scalars import Array, broadcast
 from assay.spec.softmax import masked_softmax, softmax_backward
 
 # The reference itself is computed with a unit roundoff at most 2^-11 of the one that is judged
@@ -69,7 +69,7 @@ def rescale_error(span: Array, keys: int, arithmetic: Arithmetic) -> Array:
 
 def _setup(scores: Array, allowed: Array | None) -> tuple[Array, Array, Array, Array, Array]:
     shape = scores.shape
-    allowed = np.ones(shape, dtype=bool) if allowed is None else np.broadcast_to(allowed, shape)
+    allowed = np.ones(shape, dtype=bool) if allowed is None else broadcast(allowed, shape)
     weights = masked_softmax(scores, allowed)
     count = np.count_nonzero(allowed, axis=-1, keepdims=True)
     s = np.where(allowed, scores, 0.0)
