@@ -58,24 +58,32 @@ def decide(query: Query, timeout: float) -> Answer:
     """The verdict within ``timeout`` seconds."""
     premises = premises_of(query)
     terms, spent = negated(query, premises), 0
-    forms = [(terms, "")]
     if function_values(terms):
         # Names in place of function values make a stronger statement that is pure algebra: mostly
         # it holds at once, and if it does not, nothing is learnt.
-        forms.insert(0, (without_functions(terms), ALGEBRA))
-    for form, note in forms:
-        text = smtlib(form)
-        result, solver = asked(text, timeout / len(forms))
-        spent += steps(solver)
-        said = script(query, premises, text, note)
+        algebra, timeout = without_functions(terms), timeout / 2
+        text = smtlib(algebra)
+        result, solver = asked(text, timeout)
+        spent = steps(solver)
         if result == z3.unsat:
-            needed = _needed(form, premises)
-            return Answer("holds", premises, said, needed=needed, resources=spent)
+            return _proved(premises, algebra, script(query, premises, text, ALGEBRA), spent)
+    text = smtlib(terms)
+    result, solver = asked(text, timeout)
+    spent += steps(solver)
+    said = script(query, premises, text)
+    if result == z3.unsat:
+        return _proved(premises, terms, said, spent)
     if result == z3.sat:
         found = confirm(query, solver.model())
         return Answer("fails", premises, said, found, resources=spent)
     reason = solver.reason_unknown()
     return Answer("unknown", premises, said, confirm(query, None), reason, resources=spent)
+
+
+def _proved(
+    premises: tuple[Premise, ...], form: list[z3.ExprRef], said: Script, spent: int
+) -> Answer:
+    return Answer("holds", premises, said, needed=_needed(form, premises), resources=spent)
 
 
 CORE_SECONDS = 1.0

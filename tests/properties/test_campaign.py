@@ -161,9 +161,8 @@ def test_nothing_that_ended_is_lost_when_the_run_is_killed(
 ) -> None:
     script = tmp_path / "run.py"
     script.write_text(_KILLED)
-    mark = f"ASSAY_TEST_KILLED={tmp_path}"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    environment.update([mark.split("=", 1)])
+    mark = str(tmp_path)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ASSAY_TEST_MARK": mark}
     arguments = [sys.executable, str(script), f"{FILE}:Slow", str(tmp_path)]
     child = subprocess.Popen(arguments, env=environment, stderr=subprocess.DEVNULL)
     while _ended(tmp_path) < 3:
@@ -190,7 +189,7 @@ def _marked(mark: str) -> list[str]:
     found = []
     for place in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if mark.encode() in place.read_bytes():
+            if f"ASSAY_TEST_MARK={mark}".encode() in place.read_bytes():
                 found.append((place.parent / "cmdline").read_text().replace("\0", " "))
     return found
 
