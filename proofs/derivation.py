@@ -59,11 +59,11 @@ def gradient_case(
     ``inputs[name]``, entry by entry, where all of them are functions of the inputs (polynomials, or
     ``Elementary``).
 
-    shown  the first entry that was given is written out
+    shown  the first entry that was given is written out, where none is wrong
     """
     loss = inner(output, cotangent)
     wrong: list[str] = []
-    steps: tuple[str, ...] = ()
+    first: tuple[Any, ...] = ()
     for name, entries in inputs.items():
         x: Any = entries
         got = np.asarray(getattr(gradients, name), dtype=object)
@@ -75,11 +75,14 @@ def gradient_case(
             rest = slope - got[i]
             if not rest.vanishes:
                 wrong.append(f"{name}{list(i)} remains {rest}")
-            elif shown and not steps:
-                whole = loss.formula if loss.terms <= READABLE else None
-                parts = [e.formula for e in (x[i], got[i] + slope * 0, rest, slope)]
-                steps = (*loss.definitions, *differentiated(whole, *parts))
+            first = first or (x[i], got[i] + slope * 0, rest, slope)
+    steps = _written(loss, *first) if shown and first and not wrong else ()
     return Case(f"{label}: {wrong[0] if wrong else 'no entry is wrong'}", not wrong, steps)
+
+
+def _written(loss: Any, *parts: Any) -> tuple[str, ...]:
+    whole = loss.formula if loss.terms <= READABLE else None
+    return (*loss.definitions, *differentiated(whole, *(part.formula for part in parts)))
 
 
 def pullback_case(

@@ -14,5 +14,5 @@ def start() -> None:
     """
     coqc.shared()  # named here, it goes with this process
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["assay.proofs.obligations", "assay.proofs.settling"])
+    context.set_forkserver_preload(["assay.proofs.preloaded"])
     forkserver.ensure_running()

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import hashlib
+import inspect
 import sys
+from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import ml_dtypes
@@ -18,7 +23,8 @@ from assay.proofs.scalars.ieee import BFloat16, Float16, Float32
 from assay.proofs.scalars.reals import EXP, real
 from assay.proofs.scalars.terms import Condition, row
 from assay.proofs.solving import decide
-from assay.proofs.tracing import traced
+from assay.proofs.tracing import SPEC, TELL, prepare, traced
+from assay.spec.functions import sqrt
 from assay.spec.masks import causal_mask, causal_visible
 from assay.spec.softmax import masked_softmax
 
@@ -143,12 +149,12 @@ def test_a_mutant_of_text_that_is_gone_is_an_error() -> None:
         rebound(causal_mask, masked_softmax=masked_softmax)
 
 
-def test_tracing_sees_spec_functions_and_leaves_a_tracer_at_work() -> None:
-    before = sys.gettrace()
-    result, functions = traced(lambda: causal_mask(2, 2).sum())
-    assert sys.gettrace() is before
-    assert sys.getprofile() is None
-    assert result == 3
+def test_tracing_sees_spec_functions_and_uses_no_tracer() -> None:
+    before = sys.gettrace(), sys.getprofile()
+    result, functions = traced(
+        lambda: (causal_mask(2, 2).sum(), (sys.gettrace(), sys.getprofile()))
+    )
+    assert result == (3, before)
     assert [f.name for f in functions] == [
         "masks.causal_visible",
         "masks._indices",
@@ -157,23 +163,45 @@ def test_tracing_sees_spec_functions_and_leaves_a_tracer_at_work() -> None:
     assert traced(lambda: 1)[1] == ()
 
 
+def test_tracing_describes_a_function_as_its_source_does() -> None:
+    _, functions = traced(lambda: causal_mask(2, 2))
+    source = inspect.getsource(causal_mask)
+    assert functions[-1].hash == hashlib.sha256(source.encode()).hexdigest()[:16]
+    assert functions[-1].line == causal_mask.__code__.co_firstlineno
+
+
+def test_tracing_sees_functions_within_functions() -> None:
+    assert "functions._function.<locals>.element" in [
+        f.name for f in traced(lambda: sqrt(np.array([4], dtype=object)))[1]
+    ]
+
+
+def test_every_function_of_the_spec_with_a_name_tells_when_it_is_called() -> None:
+    prepare()
+    functions = [f for f in gc.get_objects() if type(f) is FunctionType]
+    silent = {
+        f.__code__.co_name
+        for f in functions
+        if f.__code__.co_filename.startswith(str(SPEC)) and TELL not in f.__code__.co_names
+    }
+    assert silent <= {"<lambda>"}
+
+
 def test_tracing_ends_with_an_error() -> None:
     with pytest.raises(ZeroDivisionError):
         traced(lambda: 1 / 0)
-    assert sys.getprofile() is None
+    assert traced(lambda: 1)[1] == ()
 
 
-def test_tracing_leaves_a_profiler_alone() -> None:
-    def mine(*_: object) -> None:
-        return None
-
-    sys.setprofile(mine)
+def test_a_part_of_the_spec_that_is_loaded_late_is_an_error(tmp_path: Path) -> None:
+    late = ModuleType("assay.spec.late")
+    late.__file__ = str(tmp_path / "late.py")
+    (tmp_path / "late.py").write_text("")
     try:
-        with pytest.raises(RuntimeError, match="is at work; valid: None"):
-            traced(lambda: 1)
-        assert sys.getprofile() is mine
+        with pytest.raises(RuntimeError, match=r"loaded while calls are noted: .*late\.py"):
+            traced(lambda: sys.modules.setdefault(late.__name__, late))
     finally:
-        sys.setprofile(None)
+        sys.modules.pop(late.__name__)
 
 
 def test_bits_are_counted_modulo_their_number_and_read_as_a_number_of_the_format() -> None:
