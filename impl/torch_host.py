@@ -174,13 +174,24 @@ class TorchHost:
         )
 
     def versions(self) -> dict[str, str]:
-        """torch, numpy and, on a GPU, its name and driver interface."""
+        """torch, numpy, and the processor: a CPU's instructions, or a GPU's name and interface."""
         # A plain str: torch's own kind of version would import torch wherever it is unpickled.
         found = {"numpy": np.__version__, "torch": str(torch.__version__)}
+        if self.device.type == "cpu":
+            found["cpu"] = instructions()
         if self.device.type == "cuda" and torch.cuda.is_available():
             found["gpu"] = torch.cuda.get_device_name(self.device)
             found["cuda"] = str(torch.version.cuda)
         return found
+
+
+@cache
+def instructions() -> str:
+    """What torch's kernels and oneDNN's choose by: ``AVX2``, ``AVX512 AMX``. Older versions of
+    torch do not tell of AMX.
+    """
+    has_tiles = getattr(torch.cpu, "get_capabilities", dict)().get("amx_bf16", False)
+    return torch.backends.cpu.get_cpu_capability() + (" AMX" if has_tiles else "")
 
 
 @cache

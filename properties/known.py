@@ -8,7 +8,7 @@ A ``known.toml`` holds one table for each fault::
     claim = "attention.scale"
     op = "*"                              # optional, like dtype, mode and hint
     reason = "causal with scale <= 0 is NaN on the CPU flash path"
-    versions = { torch = "2.13.*" }       # optional: only there is it expected
+    versions = { torch = "2.13.*" }       # optional: only there is it expected; also cpu or gpu
     link = "https://..."                  # optional, like reproducer
     rare = true                           # optional: not found in every run
 
@@ -38,8 +38,8 @@ class Entry:
     """One expected fault. ``backend``, ``claim``, ``op``, ``dtype``, ``mode`` and ``hint`` are
     globs.
 
-    ``claim`` is matched against the claim's id and the property's; ``versions`` maps a package to a
-    glob.
+    ``claim`` is matched against the claim's id and the property's; ``versions`` maps what a report
+    names under that word to a glob: a package, ``cpu`` (``*AMX*``) or ``gpu``.
     """
 
     backend: str

@@ -22,10 +22,18 @@ ROOT = Path(__file__).parent.parent
 ENTRIES = load(ROOT / "known.toml").entries
 SCRIPTS = sorted({entry.reproducer for entry in ENTRIES})
 LIBRARIES_OF = {
-    script: dict(item for e in ENTRIES if e.reproducer == script for item in e.versions.items())
+    script: {
+        name: glob
+        for entry in ENTRIES
+        if entry.reproducer == script
+        for name, glob in entry.versions.items()
+        if name != "cpu"
+    }
     for script in SCRIPTS
 }
-"""Each library that a script needs, and the versions that its entries speak of."""
+"""Each library that a script needs, and the versions that its entries speak of. On another
+processor than theirs a script runs too, and may find nothing.
+"""
 ALWAYS = {entry.reproducer for entry in ENTRIES if not entry.rare}
 """What shows on every processor and in every run; the rest may depend on either."""
 

@@ -1,6 +1,6 @@
 """The gradient of a bfloat16 convolution into a tap that sees padding alone is old memory.
 
-Seen with torch 2.13.0 (oneDNN) on a CPU with AVX-512 and without bfloat16 instructions.
+Seen with torch 2.13.0 (oneDNN) on a CPU with AVX-512, with and without bfloat16 instructions.
 """
 
 import torch

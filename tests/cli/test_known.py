@@ -93,6 +93,7 @@ def test_expected_finding_carries_its_reason_and_others_none(faulty: Result) -> 
         {"hint": "NaN*"},
         {"versions": {"torch": "2.14.*"}},
         {"versions": {"jax": "*.*"}},
+        {"versions": {"torch": "2.13.*", "cpu": "*AMX*"}},
     ],
 )
 def test_entry_covers_only_what_matches_all_its_globs(

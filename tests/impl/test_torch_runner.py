@@ -8,7 +8,9 @@ from typing import Any, get_args
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
 
+from assay.impl import torch_host
 from assay.impl.call import Layout, LayoutKind, Reply
 from assay.impl.loading import resolve
 from assay.impl.session import open_session
@@ -111,6 +113,26 @@ def test_default_modes_are_described() -> None:
     assert description.gradients == ("attention",)
     assert description.host == "torch"
     assert type(description.versions["torch"]) is str
+
+
+@pytest.mark.parametrize(
+    ("tiles", "named"), [({"amx_bf16": True}, "AVX512 AMX"), ({"amx_bf16": False}, "AVX512")]
+)
+def test_the_instructions_that_kernels_choose_by_are_told(
+    monkeypatch: pytest.MonkeyPatch, tiles: dict[str, bool], named: str
+) -> None:
+    torch_host.instructions.cache_clear()
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: tiles)
+    assert torch_host.TorchHost("cpu").versions()["cpu"] == named
+    torch_host.instructions.cache_clear()
+
+
+def test_an_older_torch_does_not_tell_of_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch_host.instructions.cache_clear()
+    monkeypatch.delattr(torch.cpu, "get_capabilities")
+    assert torch_host.instructions() == torch.backends.cpu.get_cpu_capability()
+    torch_host.instructions.cache_clear()
 
 
 def test_a_function_on_tensors_runs_on_torch_with_gradients() -> None:
