@@ -190,7 +190,8 @@ def instructions() -> str:
     """What torch's kernels and oneDNN's choose by: ``AVX2``, ``AVX512 AMX``. Older versions of
     torch do not tell of AMX.
     """
-    has_tiles = getattr(torch.cpu, "get_capabilities", dict)().get("amx_bf16", False)
+    tell = getattr(torch.cpu, "get_capabilities", None)
+    has_tiles = tell is not None and tell().get("amx_bf16", False)
     return torch.backends.cpu.get_cpu_capability() + (" AMX" if has_tiles else "")
 
 

@@ -1,7 +1,7 @@
 """A bfloat16 convolution dies where all taps of an axis lie in the padding.
 
-Seen with torch 2.13.0 (oneDNN) on a CPU with AMX: a read outside of the input. The only window along
-the first axis, which has one element, sees x[-2] and x[2], so every output is a sum of zeros.
+Seen with torch 2.13.0 (oneDNN) on a CPU with AMX: a read outside of the input. The only window
+along the first axis, which has one element, sees x[-2] and x[2]: every output is a sum of zeros.
 float32 and float16 are right, and so is bfloat16 with ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16.
 """
 

@@ -1,7 +1,8 @@
 """A bfloat16 convolution with an odd number of products reads one input beyond its window, times 0.
 
 Seen with torch 2.13.0 (oneDNN) on a CPU with AVX-512, with and without bfloat16 instructions. Where
-that input is an infinity or NaN, the output is NaN: 0 times infinity. float32 and float16 are right.
+that input is an infinity or NaN, the output is NaN: 0 times infinity. float32 is right, and so is
+float16.
 """
 
 import torch
