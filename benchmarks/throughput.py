@@ -33,10 +33,10 @@ PROFILE = replace(PROFILES["ci"], examples=EXAMPLES // 2, cell_seconds=600.0)
 
 def measure() -> Section:
     """In this process and in a worker; then the oracle and the kernel alone, on the same calls."""
-    rounds = [(_run(isolate=False), array_api.measure()) for _ in range(ROUNDS)]
-    local, peer = median(run[0] for run, _ in rounds), _median([peer for _, peer in rounds])
-    _, calls, ctx = rounds[0][0]
-    isolated, _, _ = _run(isolate=True)
+    rounds = [(_rate(isolate=False), array_api.measure()) for _ in range(ROUNDS)]
+    local, peer = median(rate for rate, _ in rounds), _median([peer for _, peer in rounds])
+    isolated = _rate(isolate=True)
+    calls, ctx = _recorded()
     bare_oracle = _seconds(calls, lambda call: _oracle(call, ctx))
     kernel = resolve(BACKEND).load().operations()["attention"].method
     bare_kernel = _seconds(calls, lambda call: _bare(kernel, call))
@@ -91,20 +91,26 @@ class _Recorder:
         return self.inner.run(calls)
 
 
-def _run(*, isolate: bool) -> tuple[float, list[Call], Context]:
-    """Examples a CPU second, the calls made, and their context."""
+def _rate(*, isolate: bool) -> float:
+    """Examples a CPU second, after a cell that warms up."""
     with open_session(resolve(BACKEND), isolate=isolate) as session:
         ctx = context_of(op("attention"), session.description, "float32", "default")
-        recorder = _Recorder(session)
         _cell(ctx, session, seed=1)
         began = cpu_seconds() if isolate else time.process_time()
         cell = _cell(ctx, session, seed=0)
         spent = (cpu_seconds() if isolate else time.process_time()) - began
-        if not isolate:
-            _cell(ctx, recorder, seed=0)  # type: ignore[arg-type]
     if cell.finding is not None:
         raise RuntimeError(f"{BACKEND} has a finding: {cell.finding.message}")
-    return cell.examples / spent, recorder.calls, ctx
+    return cell.examples / spent
+
+
+def _recorded() -> tuple[list[Call], Context]:
+    """The calls of that cell, and their context."""
+    with open_session(resolve(BACKEND), isolate=False) as session:
+        ctx = context_of(op("attention"), session.description, "float32", "default")
+        recorder = _Recorder(session)
+        _cell(ctx, recorder, seed=0)  # type: ignore[arg-type]
+    return recorder.calls, ctx
 
 
 def _cell(ctx: Context, session: Session, seed: int) -> Cell:
