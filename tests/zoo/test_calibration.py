@@ -13,7 +13,7 @@ from assay.impl.loading import resolve
 from assay.properties.context import NUMPY_DTYPES, Context
 from assay.properties.profiles import PROFILES
 from assay.spec.ops import op
-from assay.zoo.calibration.alarms import false_alarms, wrong
+from assay.zoo.calibration.alarms import AlarmCount, false_alarms, wrong
 from assay.zoo.calibration.calibration import Calibration, Plan
 from assay.zoo.calibration.comparison import Caught, caught_by_rules, sound_kernel_of
 from assay.zoo.calibration.eager import eager, reference
@@ -215,6 +215,19 @@ def test_where_no_values_are_compared_no_rule_catches_anything() -> None:
     found = Calibration.of(plan, [caught])
     assert found.found("assay") == found.found("assay", hard=True) == (0, 1)
     assert found.hunted(hard=True) == (1, 1)
+
+
+def test_records_stand_in_the_order_of_the_plan_however_they_came_in() -> None:
+    plan = Plan(("attention",), ("float32",), FAULTS[:3], CONTROLS[:2], PROFILES["quick"], 1, 0)
+    caught = [Caught(f.name, f.kind, f.hard, {}, "missed") for f in plan.faults]
+    counts = [
+        AlarmCount(control.name, "attention", dtype, "drawn", {}, {})
+        for control in plan.controls
+        for dtype in ("float32", "bfloat16")
+    ]
+    found = Calibration.of(plan, [*counts[2:], *reversed(caught), *counts[:2]])
+    assert found.caught == tuple(caught)
+    assert found.counts == tuple(counts)
 
 
 def test_every_fault_is_planted_in_a_sound_kernel() -> None:

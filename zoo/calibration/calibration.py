@@ -90,12 +90,14 @@ class Calibration:
 
     @classmethod
     def of(cls, plan: Plan, records: Sequence[Record], stopped: str = "") -> Calibration:
-        """The records sorted by kind."""
+        """The records sorted by kind, in the order of the plan: they come in as tasks end."""
+        place = {key: i for i, (key, _) in enumerate(plan._all())}
+        ordered = sorted(records, key=lambda r: place.get(key_of(r), len(place)))
         return cls(
             plan,
-            tuple(r for r in records if isinstance(r, Caught)),
-            tuple(r for r in records if isinstance(r, AlarmCount)),
-            tuple(r for r in records if isinstance(r, Threshold)),
+            tuple(r for r in ordered if isinstance(r, Caught)),
+            tuple(r for r in ordered if isinstance(r, AlarmCount)),
+            tuple(r for r in ordered if isinstance(r, Threshold)),
             stopped,
         )
 
