@@ -185,7 +185,6 @@ class TorchHost:
         return found
 
 
-@cache
 def instructions() -> str:
     """What torch's kernels and oneDNN's choose by: ``AVX2``, ``AVX512 AMX``. Older versions of
     torch do not tell of AMX.

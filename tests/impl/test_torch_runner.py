@@ -119,18 +119,14 @@ def test_default_modes_are_described() -> None:
 def test_the_instructions_that_kernels_choose_by_are_told(
     monkeypatch: pytest.MonkeyPatch, tiles: dict[str, bool], named: str
 ) -> None:
-    torch_host.instructions.cache_clear()
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: "AVX512")
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: tiles)
     assert torch_host.TorchHost("cpu").versions()["cpu"] == named
-    torch_host.instructions.cache_clear()
 
 
 def test_an_older_torch_does_not_tell_of_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch_host.instructions.cache_clear()
     monkeypatch.delattr(torch.cpu, "get_capabilities")
     assert torch_host.instructions() == torch.backends.cpu.get_cpu_capability()
-    torch_host.instructions.cache_clear()
 
 
 def test_a_function_on_tensors_runs_on_torch_with_gradients() -> None:
